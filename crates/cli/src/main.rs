@@ -1,0 +1,2 @@
+//! The binary `ctxfold`.
+fn main() {}
