@@ -1,0 +1,142 @@
+//! Builds small transcripts by hand: for tests, examples and readers of simple formats.
+
+use crate::plan::text_bytes;
+use crate::{
+    Activity, Author, Block, BlockRef, Call, Content, Message, Outcome, Part, RowId, Transcript,
+};
+
+/// Builds a transcript message by message.
+#[derive(Debug, Default)]
+pub struct Builder {
+    transcript: Transcript,
+}
+
+/// Adds blocks to the message that was begun last.
+#[derive(Debug)]
+pub struct MessageBuilder<'a> {
+    transcript: &'a mut Transcript,
+}
+
+/// Bytes of a block's envelope in a typical wire form (`{"type":"text","text":""}`).
+const ENVELOPE: u64 = 25;
+
+impl Builder {
+    /// An empty transcript.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// Begins a message.
+    pub fn message(&mut self, author: Author) -> MessageBuilder<'_> {
+        let row = RowId(u32::try_from(self.transcript.messages.len()).unwrap_or(u32::MAX));
+        self.transcript.messages.push(Message {
+            author,
+            blocks: Vec::new(),
+            rows: vec![row],
+            at_ms: None,
+        });
+        MessageBuilder {
+            transcript: &mut self.transcript,
+        }
+    }
+
+    /// The finished transcript.
+    pub fn build(self) -> Transcript {
+        self.transcript
+    }
+}
+
+impl MessageBuilder<'_> {
+    fn push(&mut self, bytes: u64, content: Content) -> BlockRef {
+        let message = self.transcript.messages.len() - 1;
+        let target = &mut self.transcript.messages[message];
+        let row = target.rows[0];
+        target.blocks.push(Block {
+            row,
+            bytes: bytes + ENVELOPE,
+            content,
+        });
+        BlockRef {
+            message,
+            block: target.blocks.len() - 1,
+        }
+    }
+
+    /// Adds words.
+    pub fn text(&mut self, text: &str) -> &mut Self {
+        self.push(text_bytes(text), Content::Text(text.to_owned()));
+        self
+    }
+
+    /// Adds thinking of a size in bytes.
+    pub fn thinking(&mut self, bytes: u64) -> &mut Self {
+        self.push(bytes, Content::Thinking);
+        self
+    }
+
+    /// Adds a call that did nothing in particular.
+    pub fn call(&mut self, id: &str, tool: &str, label: &str) -> &mut Self {
+        self.call_with(id, tool, label, vec![Activity::Other])
+    }
+
+    /// Adds a call and what it did.
+    pub fn call_with(
+        &mut self,
+        id: &str,
+        tool: &str,
+        label: &str,
+        activities: Vec<Activity>,
+    ) -> &mut Self {
+        let index = self.transcript.calls.len();
+        let at = self.push(text_bytes(label), Content::ToolCall(index));
+        self.transcript.calls.push(Call {
+            id: id.to_owned(),
+            tool: tool.to_owned(),
+            label: label.to_owned(),
+            input: label.to_owned(),
+            activities,
+            outcome: Outcome::Pending,
+            address: format!("test:{id}"),
+            at,
+            result: None,
+        });
+        self
+    }
+
+    /// Adds the result of the newest unanswered call with this identifier.
+    pub fn result(&mut self, id: &str, output: &str, is_error: bool) -> &mut Self {
+        let call = self
+            .transcript
+            .calls
+            .iter()
+            .rposition(|c| c.id == id && c.result.is_none());
+        let content = Content::ToolResult {
+            call,
+            parts: vec![Part::Text(output.to_owned())],
+            is_error,
+        };
+        let at = self.push(text_bytes(output), content);
+        if let Some(call) = call.and_then(|i| self.transcript.calls.get_mut(i)) {
+            call.result = Some(at);
+            call.outcome = if is_error {
+                Outcome::Failure
+            } else {
+                Outcome::Success
+            };
+        }
+        self
+    }
+
+    /// Adds an attachment that may be folded.
+    pub fn attachment(&mut self, kind: &str, name: &str, text: &str) -> &mut Self {
+        let content = Content::Attachment {
+            kind: kind.to_owned(),
+            name: Some(name.to_owned()),
+            text: text.to_owned(),
+            foldable: true,
+            address: format!("test:{name}"),
+        };
+        self.push(text_bytes(text), content);
+        self
+    }
+}

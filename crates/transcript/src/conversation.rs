@@ -1,0 +1,221 @@
+//! The conversation: messages, their blocks, and where each came from. What a call did stands in
+//! [`crate::call`]; how much things weigh in [`crate::size`].
+
+use crate::{Call, Fill, Measure, Scale};
+
+/// A row of the file that a message came from, as the reader numbered it. Opaque to all but the
+/// reader that made the transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowId(pub u32);
+
+/// One conversation: what would reach the model with the next request, in sending order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transcript {
+    /// The messages, oldest first.
+    pub messages: Vec<Message>,
+    /// Every tool call of the messages, in the order in which the calls were made.
+    pub calls: Vec<Call>,
+    /// How full the context is, where the agent recorded it.
+    pub fill: Option<Fill>,
+}
+
+/// One message as the model's interface counts it: all rows of one answer, or all results that
+/// answer it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Who speaks.
+    pub author: Author,
+    /// The parts, in order.
+    pub blocks: Vec<Block>,
+    /// The rows it came from, in file order.
+    pub rows: Vec<RowId>,
+    /// When it was written, in milliseconds since the Unix epoch, where the file says so.
+    pub at_ms: Option<i64>,
+}
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Author {
+    /// The person who uses the agent.
+    User,
+    /// The model.
+    Assistant,
+    /// Results of tool calls.
+    Tool,
+    /// The client itself: environment, reminders, attachments, output of its own commands.
+    Client,
+    /// The summary that an earlier compaction left. Never to be read as the user speaking.
+    Summary,
+}
+
+/// One part of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// The row it came from.
+    pub row: RowId,
+    /// Bytes of this block in the request, in the wire form (escaped, with its envelope).
+    pub bytes: u64,
+    /// What it holds.
+    pub content: Content,
+}
+
+/// What a block holds.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Content {
+    /// Words.
+    Text(String),
+    /// The model's thinking, readable or not. Never edited in a kept message.
+    Thinking,
+    /// A tool call: an index into [`Transcript::calls`].
+    ToolCall(usize),
+    /// The result of a tool call.
+    ToolResult {
+        /// The call it answers, as an index into [`Transcript::calls`]; `None` for an orphan.
+        call: Option<usize>,
+        /// The output.
+        parts: Vec<Part>,
+        /// Whether the agent marked it as an error.
+        is_error: bool,
+    },
+    /// An image that the user or the client put in.
+    Image(Image),
+    /// Something that the client attached by itself.
+    Attachment {
+        /// The client's own name of its kind.
+        kind: String,
+        /// Path or title, where it has one.
+        name: Option<String>,
+        /// What the model sees of it.
+        text: String,
+        /// Whether a plan may fold it: true for re-read files and the like, false for what the
+        /// client would announce anew if it were gone.
+        foldable: bool,
+        /// The address that reads it back once it is folded.
+        address: String,
+    },
+    /// A kind that the reader does not know; kept as it is.
+    Other {
+        /// The client's own name of its kind.
+        kind: String,
+    },
+}
+
+/// A part of a tool's output.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Part {
+    /// Words.
+    Text(String),
+    /// An image.
+    Image(Image),
+    /// Anything else, by the client's own name.
+    Other {
+        /// The client's own name of its kind.
+        kind: String,
+        /// Its size in bytes in the wire form.
+        bytes: u64,
+    },
+}
+
+/// An image, without its pixels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Media type, for example `image/png`.
+    pub media_type: String,
+    /// Size in bytes as it is sent (base64).
+    pub bytes: u64,
+    /// Width and height in pixels, where the header tells them.
+    pub pixels: Option<(u32, u32)>,
+}
+
+/// Where a block stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockRef {
+    /// Index into [`Transcript::messages`].
+    pub message: usize,
+    /// Index into [`Message::blocks`].
+    pub block: usize,
+}
+
+impl Message {
+    /// Bytes of the message's blocks in the request.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.iter().map(|b| b.bytes).sum()
+    }
+
+    /// The text blocks, joined by an empty line.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for block in &self.blocks {
+            if let Content::Text(text) = &block.content {
+                if !out.is_empty() {
+                    out.push_str("\n\n");
+                }
+                out.push_str(text);
+            }
+        }
+        out
+    }
+
+    /// The indices of the calls that this message makes.
+    pub fn calls(&self) -> impl Iterator<Item = usize> + '_ {
+        self.blocks.iter().filter_map(|b| match b.content {
+            Content::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+}
+
+impl Content {
+    /// The words of a tool result, without its images.
+    pub fn result_text(&self) -> Option<String> {
+        let Content::ToolResult { parts, .. } = self else {
+            return None;
+        };
+        let texts: Vec<&str> = parts
+            .iter()
+            .filter_map(|p| match p {
+                Part::Text(t) => Some(t.as_str()),
+                _ => None,
+            })
+            .collect();
+        Some(texts.join("\n"))
+    }
+}
+
+impl Transcript {
+    /// The block at `at`, if there is one.
+    pub fn block(&self, at: BlockRef) -> Option<&Block> {
+        self.messages.get(at.message)?.blocks.get(at.block)
+    }
+
+    /// The result block of a call, if it has come.
+    pub fn result(&self, call: usize) -> Option<&Block> {
+        self.block(self.calls.get(call)?.result?)
+    }
+
+    /// Bytes of all messages in the request.
+    pub fn bytes(&self) -> u64 {
+        self.messages.iter().map(Message::bytes).sum()
+    }
+
+    /// The scale that turns bytes of this transcript into tokens.
+    pub fn scale(&self) -> Scale {
+        Scale::new(
+            self.bytes(),
+            self.fill.as_ref().filter(|f| !f.stale).map(|f| f.tokens),
+        )
+    }
+
+    /// Messages, bytes and tokens of the whole transcript.
+    pub fn measure(&self) -> Measure {
+        let bytes = self.bytes();
+        Measure {
+            messages: self.messages.len(),
+            bytes,
+            tokens: self.scale().tokens(bytes),
+        }
+    }
+}

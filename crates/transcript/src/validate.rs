@@ -1,0 +1,159 @@
+//! Whether a plan may be carried out: pairs stay whole, pending calls and the tail are not
+//! touched, users and thinking are not edited.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::{Action, Author, Content, Mode, Outcome, Plan, Target, Transcript};
+
+/// Why a plan must not be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A decision or note names something that the transcript does not have.
+    UnknownTarget(String),
+    /// Two decisions over one target.
+    DecidedTwice(Target),
+    /// A call without a result would be touched.
+    PendingCall(usize),
+    /// A call or attachment in the tail would be touched.
+    InTail(Target),
+    /// The tail would begin inside a pair of call and result.
+    SplitPair {
+        /// The call, an index into [`Transcript::calls`].
+        call: usize,
+    },
+    /// The tail does not begin at a user prompt or an assistant message.
+    BadCut(usize),
+    /// An attachment that may not be folded would be.
+    NotFoldable(Target),
+    /// A note on a message that is not the assistant's.
+    NoteOnOther(usize),
+    /// Summary mode without a summary, or a summary in another mode.
+    SummaryMismatch,
+    /// All results of an answer would go and another answer follows it: two answers in a row.
+    AdjacentAnswers(usize),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::UnknownTarget(what) => {
+                write!(f, "the plan names {what}, which is not there")
+            }
+            PlanError::DecidedTwice(t) => write!(f, "the plan decides twice over {t:?}"),
+            PlanError::PendingCall(c) => write!(f, "call {c} has no result yet"),
+            PlanError::InTail(t) => write!(f, "{t:?} is in the tail that stays verbatim"),
+            PlanError::SplitPair { call } => {
+                write!(f, "the tail would begin between call {call} and its result")
+            }
+            PlanError::BadCut(m) => {
+                write!(
+                    f,
+                    "the tail may not begin at message {m}: neither a prompt nor an answer"
+                )
+            }
+            PlanError::NotFoldable(t) => write!(f, "{t:?} may not be folded"),
+            PlanError::NoteOnOther(m) => write!(f, "message {m} is not the assistant's"),
+            PlanError::SummaryMismatch => f.write_str("summary text and mode do not agree"),
+            PlanError::AdjacentAnswers(m) => write!(
+                f,
+                "all results of message {m} would go, and the next message is the assistant's too"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl Plan {
+    /// Checks the plan against the transcript it was made for.
+    ///
+    /// # Errors
+    /// The first rule that the plan breaks.
+    pub fn validate(&self, transcript: &Transcript) -> Result<(), PlanError> {
+        if (self.mode == Mode::Summary) != self.summary.is_some() {
+            return Err(PlanError::SummaryMismatch);
+        }
+        let mut seen = BTreeSet::new();
+        for decision in &self.decisions {
+            if !seen.insert(decision.target) {
+                return Err(PlanError::DecidedTwice(decision.target));
+            }
+            self.validate_target(transcript, decision.target, &decision.action)?;
+        }
+        for note in &self.notes {
+            match transcript.messages.get(note.message) {
+                None => {
+                    return Err(PlanError::UnknownTarget(format!(
+                        "message {}",
+                        note.message
+                    )));
+                }
+                Some(m) if m.author != Author::Assistant => {
+                    return Err(PlanError::NoteOnOther(note.message));
+                }
+                Some(_) => {}
+            }
+        }
+        if self.summary.is_some() {
+            self.validate_cut(transcript)?;
+        }
+        Ok(())
+    }
+
+    fn validate_target(
+        &self,
+        transcript: &Transcript,
+        target: Target,
+        action: &Action,
+    ) -> Result<(), PlanError> {
+        let unknown = || PlanError::UnknownTarget(format!("{target:?}"));
+        let at = match target {
+            Target::Call(index) => {
+                let call = transcript.calls.get(index).ok_or_else(unknown)?;
+                if *action != Action::Keep
+                    && (call.outcome == Outcome::Pending || call.result.is_none())
+                {
+                    return Err(PlanError::PendingCall(index));
+                }
+                call.at
+            }
+            Target::Attachment(at) => {
+                match transcript.block(at).map(|b| &b.content) {
+                    Some(Content::Attachment { foldable, .. }) => {
+                        if !foldable && *action != Action::Keep {
+                            return Err(PlanError::NotFoldable(target));
+                        }
+                    }
+                    _ => return Err(unknown()),
+                }
+                at
+            }
+        };
+        if *action != Action::Keep && at.message >= self.tail {
+            return Err(PlanError::InTail(target));
+        }
+        Ok(())
+    }
+
+    fn validate_cut(&self, transcript: &Transcript) -> Result<(), PlanError> {
+        match transcript.messages.get(self.tail).map(|m| m.author) {
+            None if self.tail == transcript.messages.len() => {}
+            Some(Author::User | Author::Assistant) => {}
+            _ => return Err(PlanError::BadCut(self.tail)),
+        }
+        for (index, call) in transcript.calls.iter().enumerate() {
+            let Some(result) = call.result else {
+                if call.at.message < self.tail {
+                    return Err(PlanError::PendingCall(index));
+                }
+                continue;
+            };
+            if (call.at.message < self.tail) != (result.message < self.tail) {
+                return Err(PlanError::SplitPair { call: index });
+            }
+        }
+        Ok(())
+    }
+}
