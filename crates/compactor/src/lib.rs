@@ -1,1 +1,30 @@
-//! TODO
+//! Decides what a long conversation of a coding agent keeps.
+//!
+//! The crate is pure: it takes a [`Transcript`](ctxfold_transcript::Transcript) and gives a
+//! [`Plan`](ctxfold_transcript::Plan). Masking needs nothing else; summary and prune first return
+//! a [`ModelRequest`] and then check what the model answered. It knows no file, no clock, no
+//! network and no agent's name.
+
+mod error;
+pub mod idle;
+mod ledger;
+mod mask;
+mod outcome;
+mod prune;
+mod redact;
+mod request;
+mod rules;
+mod summary;
+
+pub use error::{Refusal, Rejected};
+pub use ledger::LedgerOptions;
+pub use mask::{Goal, MaskOptions, mask};
+pub use outcome::{Usage, masked_instead, outcome};
+pub use prune::{PruneJob, PruneOptions};
+pub use redact::{Redacted, SecretKind, redact};
+pub use request::{Answer, Failure, ModelRequest, Schema, Step};
+pub use rules::{Rule, RuleSet};
+pub use summary::{SummaryJob, SummaryOptions};
+
+/// The newest messages that stay verbatim by default.
+pub const KEEP_RECENT: usize = 6;
