@@ -90,6 +90,16 @@ impl Response {
         self
     }
 
+    /// Puts other parts in place of the body.
+    pub(crate) fn body_instead(&mut self, parts: Vec<Part>) {
+        self.body = parts;
+    }
+
+    /// Sends the head, then holds the body back until the gate opens.
+    pub(crate) fn wait_first(&mut self, gate: Gate) {
+        self.body.insert(0, Part::Wait(gate));
+    }
+
     /// Bytes of one server-sent event.
     pub(crate) fn event(name: Option<&str>, data: &Value) -> Part {
         let head = name
@@ -283,23 +293,22 @@ fn write_response(mut out: &TcpStream, method: &str, response: Response) -> io::
     for (name, value) in headers {
         write!(head, "{name}: {value}\r\n")?;
     }
-    let whole: Option<usize> = body
-        .iter()
-        .map(|part| {
-            if let Part::Bytes(bytes) = part {
-                Some(bytes.len())
-            } else {
-                None
-            }
-        })
-        .sum();
-    match whole.filter(|_| content_type != "text/event-stream") {
-        Some(length) => write!(head, "content-length: {length}\r\n\r\n")?,
-        None => write!(head, "connection: close\r\n\r\n")?,
+    let length = |part: &Part| match part {
+        Part::Bytes(bytes) => bytes.len(),
+        Part::Wait(_) => 0,
+        // A promise that the connection breaks.
+        Part::Cut => 1,
+    };
+    let whole: usize = body.iter().map(length).sum();
+    let streamed = content_type == "text/event-stream";
+    if streamed {
+        write!(head, "connection: close\r\n\r\n")?;
+    } else {
+        write!(head, "content-length: {whole}\r\n\r\n")?;
     }
     out.write_all(&head)?;
     if method == "HEAD" {
-        return Ok(whole.is_none());
+        return Ok(streamed);
     }
     for part in body {
         match part {
@@ -308,7 +317,7 @@ fn write_response(mut out: &TcpStream, method: &str, response: Response) -> io::
             Part::Cut => return Ok(true),
         }
     }
-    Ok(content_type == "text/event-stream")
+    Ok(streamed)
 }
 
 fn reason(status: u16) -> &'static str {

@@ -6,7 +6,6 @@
 //! - **Homes**: [`ClaudeHome`], [`CodexHome`] and [`GeminiHome`] are clean temporary home folders
 //!   that drive the real client, in one shot or in a terminal ([`Terminal`]).
 //! - **Clients**: [`clients`] finds the pinned versions that `cargo xtask clients` installs.
-//! - **Generators**: [`generate`] writes synthetic sessions of any size.
 //!
 //! This crate knows no other crate of the workspace, is never published, and is the one place
 //! besides the binary that looks at the process environment ([`clients`] says for what).
@@ -33,19 +32,29 @@
 //! ```
 
 mod anthropic;
+mod app_server;
 mod claude;
 pub mod clients;
+mod codex;
+mod gemini;
+mod gemini_cli;
 mod http;
 mod log;
 mod process;
+mod responses;
 mod terminal;
 mod wait;
 
 pub use anthropic::{MockAnthropic, Turn};
+pub use app_server::AppServer;
 pub use claude::{ClaudeHome, ClaudePrompt, ClaudeRun};
 pub use clients::Client;
+pub use codex::{CodexHome, CodexPrompt, CodexRun};
+pub use gemini::{GeminiTurn, MockGemini};
+pub use gemini_cli::{GeminiHome, GeminiRun};
 pub use http::post_json;
 pub use log::{Recorded, RequestLog};
 pub use process::Output;
+pub use responses::{MockResponses, ResponsesTurn};
 pub use terminal::Terminal;
 pub use wait::Gate;

@@ -2,4 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is how a test fails")]
 
 mod claude;
+mod codex;
+mod gemini;
 mod mocks;

@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use ctxfold_test_support::{Gate, MockAnthropic, Turn, post_json};
+use ctxfold_test_support::{
+    Gate, GeminiTurn, MockAnthropic, MockGemini, MockResponses, Turn, post_json,
+};
 use serde_json::json;
 
 /// Sends bytes as they are and reads the answer to its end.
@@ -137,4 +139,71 @@ fn chunked_bodies_are_read() {
         second.len()
     );
     assert!(raw(&mock.url(), &request).contains("MOCK-REPLY to: hi"));
+}
+
+#[test]
+fn gemini_answers_in_order_then_by_script_then_by_schema() {
+    let mock = MockGemini::start();
+    mock.next(GeminiTurn::error(503, "UNAVAILABLE", "busy"));
+    mock.next(GeminiTurn::text("half").with_finish_reason("MAX_TOKENS"));
+    mock.on("KEY", [GeminiTurn::text("by script")]);
+    let url = format!("{}/v1beta/models/m:generateContent", mock.url());
+    let text = |text: &str| json!([{"role": "user", "parts": [{"text": text}]}]);
+    let ask = |body: &serde_json::Value| post_json(&url, body).unwrap();
+    let answer = |reply: &serde_json::Value| {
+        reply["candidates"][0]["content"]["parts"][0]["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+
+    assert_eq!(
+        ask(&json!({"contents": text("KEY")}))["error"]["status"],
+        "UNAVAILABLE"
+    );
+    let half = ask(&json!({"contents": text("KEY")}));
+    assert_eq!(half["candidates"][0]["finishReason"], "MAX_TOKENS");
+    assert_eq!(
+        answer(&ask(&json!({"contents": text("a KEY b")}))),
+        "by script"
+    );
+    let schema = json!({"type": "OBJECT", "properties": {
+        "calls": {"type": "ARRAY"}, "verdict": {"type": "STRING", "enum": ["keep", "drop"]},
+    }});
+    let config = json!({"responseMimeType": "application/json", "responseJsonSchema": schema});
+    let typed = ask(&json!({"contents": text("other"), "generationConfig": config}));
+    assert_eq!(answer(&typed), r#"{"calls":[],"verdict":"keep"}"#);
+    assert_eq!(mock.log().conversations().len(), 4);
+    let models = raw(
+        &mock.url(),
+        "GET /v1beta/models HTTP/1.1\r\nconnection: close\r\n\r\n",
+    );
+    assert!(models.contains("models/gemini-3.5-flash-lite"), "{models}");
+}
+
+#[test]
+fn a_cut_answer_is_shorter_than_it_promised() {
+    let mock = MockGemini::start();
+    mock.next(GeminiTurn::text("never seen").cut());
+    let request = "POST /v1/models/m:generateContent HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}";
+    let answer = raw(&mock.url(), request);
+    assert!(answer.contains("content-length: 1\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[test]
+fn a_web_socket_is_refused_and_compaction_answered() {
+    let mock = MockResponses::start();
+    let base = mock.url().replace("/v1", "");
+    let upgrade = "GET /v1/responses HTTP/1.1\r\nupgrade: websocket\r\nconnection: close\r\n\r\n";
+    assert!(raw(&base, upgrade).starts_with("HTTP/1.1 426 "));
+    let compacted = post_json(&format!("{}/responses/compact", mock.url()), &json!({})).unwrap();
+    assert_eq!(compacted["output"][0]["type"], "compaction");
+    let kinds: Vec<_> = mock
+        .log()
+        .all()
+        .iter()
+        .map(|recorded| recorded.kind)
+        .collect();
+    assert_eq!(kinds, ["probe", "compaction"]);
 }
