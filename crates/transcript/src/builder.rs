@@ -1,8 +1,9 @@
 //! Builds small transcripts by hand: for tests, examples and readers of simple formats.
 
-use crate::plan::text_bytes;
+use crate::plan::ENVELOPE;
 use crate::{
     Activity, Author, Block, BlockRef, Call, Content, Message, Outcome, Part, RowId, Transcript,
+    text_bytes,
 };
 
 /// Builds a transcript message by message.
@@ -16,9 +17,6 @@ pub struct Builder {
 pub struct MessageBuilder<'a> {
     transcript: &'a mut Transcript,
 }
-
-/// Bytes of a block's envelope in a typical wire form (`{"type":"text","text":""}`).
-const ENVELOPE: u64 = 25;
 
 impl Builder {
     /// An empty transcript.

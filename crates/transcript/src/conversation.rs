@@ -8,6 +8,11 @@ use crate::{Call, Fill, Measure, Scale};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId(pub u32);
 
+impl RowId {
+    /// The row of what is not in the file yet.
+    pub const NEW: RowId = RowId(u32::MAX);
+}
+
 /// One conversation: what would reach the model with the next request, in sending order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript {
@@ -194,6 +199,16 @@ impl Transcript {
     /// The result block of a call, if it has come.
     pub fn result(&self, call: usize) -> Option<&Block> {
         self.block(self.calls.get(call)?.result?)
+    }
+
+    /// Whether a call may still get its result: it has none, and the model has not spoken again.
+    /// A call that was left behind without a result, by an interruption say, is not open.
+    pub fn is_open(&self, call: usize) -> bool {
+        let Some(call) = self.calls.get(call) else {
+            return false;
+        };
+        let later = self.messages.get(call.at.message + 1..).unwrap_or_default();
+        call.result.is_none() && !later.iter().any(|m| m.author == Author::Assistant)
     }
 
     /// Bytes of all messages in the request.

@@ -16,7 +16,7 @@ impl Plan {
         use fmt::Write as _;
         let mut out = String::new();
         let (truncated, dropped) = self.counts();
-        let percent = self.before.gain(&self.after) * 100.0;
+        let percent = (self.before.gain(&self.after) * 100.0).floor();
         let _ = writeln!(
             out,
             "{}: {} → {} messages · {} → {} bytes · {percent:.0}% smaller · {truncated} truncated, {dropped} dropped",

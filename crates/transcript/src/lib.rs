@@ -23,6 +23,7 @@
 //! assert!(plan.after.bytes < plan.before.bytes);
 //! ```
 
+mod apply;
 mod builder;
 mod call;
 mod conversation;
@@ -35,5 +36,5 @@ pub use builder::{Builder, MessageBuilder};
 pub use call::{Activity, Call, Outcome, Span, Todo, TodoState};
 pub use conversation::{Author, Block, BlockRef, Content, Image, Message, Part, RowId, Transcript};
 pub use plan::{Action, Decision, Mode, Note, Plan, Target};
-pub use size::{Fill, Measure, Scale};
+pub use size::{Fill, Measure, Scale, text_bytes};
 pub use validate::PlanError;

@@ -2,7 +2,12 @@
 //! line, carried out by a session crate. Whether it may be carried out is decided in
 //! [`crate::validate`].
 
-use crate::{BlockRef, Content, Measure, Part, Transcript};
+use crate::{BlockRef, Content, Measure, Transcript, text_bytes};
+
+/// Bytes of a text block's envelope in a typical wire form (`{"type":"text","text":""}`).
+pub(crate) const ENVELOPE: u64 = 25;
+/// Bytes of the empty line before a note, escaped.
+pub(crate) const NOTE_GAP: u64 = 4;
 
 /// How a compaction makes the next request shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -171,7 +176,7 @@ impl Plan {
                 Action::Keep => {}
                 Action::Truncate(text) => {
                     if let Some(block) = result.and_then(|at| transcript.block(at)) {
-                        let envelope = block.bytes.saturating_sub(content_bytes(&block.content));
+                        let envelope = block.bytes.saturating_sub(block.content.payload_bytes());
                         bytes = bytes.saturating_sub(block.bytes) + envelope + text_bytes(text);
                     }
                 }
@@ -183,7 +188,18 @@ impl Plan {
                 }
             }
         }
-        bytes += self.notes.iter().map(|n| text_bytes(&n.text)).sum::<u64>();
+        for note in &self.notes {
+            let Some(message) = transcript.messages.get(note.message) else {
+                continue;
+            };
+            let is_text = |b: &crate::Block| matches!(b.content, Content::Text(_));
+            let around = if message.blocks.iter().any(is_text) {
+                NOTE_GAP
+            } else {
+                ENVELOPE
+            };
+            bytes += around + text_bytes(&note.text);
+        }
         let messages = transcript
             .messages
             .iter()
@@ -196,33 +212,5 @@ impl Plan {
             })
             .count();
         (messages, bytes)
-    }
-}
-
-/// Bytes of a text inside a JSON string: control characters, quotes and backslashes are escaped.
-pub(crate) fn text_bytes(text: &str) -> u64 {
-    text.bytes()
-        .map(|b| match b {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
-            0..=0x1f => 6,
-            _ => 1,
-        })
-        .sum()
-}
-
-/// Bytes of a block's content without its envelope.
-fn content_bytes(content: &Content) -> u64 {
-    match content {
-        Content::Text(text) | Content::Attachment { text, .. } => text_bytes(text),
-        Content::ToolResult { parts, .. } => parts
-            .iter()
-            .map(|p| match p {
-                Part::Text(text) => text_bytes(text),
-                Part::Image(image) => image.bytes,
-                Part::Other { bytes, .. } => *bytes,
-            })
-            .sum(),
-        Content::Image(image) => image.bytes,
-        Content::Thinking | Content::ToolCall(_) | Content::Other { .. } => 0,
     }
 }

@@ -1,5 +1,38 @@
 //! Sizes: bytes as they are sent, and tokens estimated from them.
 
+use crate::{Content, Part};
+
+/// Bytes of a text inside a JSON string: control characters, quotes and backslashes are escaped.
+pub fn text_bytes(text: &str) -> u64 {
+    text.bytes()
+        .map(|b| match b {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+            0..=0x1f => 6,
+            _ => 1,
+        })
+        .sum()
+}
+
+impl Content {
+    /// Bytes of what the block holds, without the block's envelope; 0 where nothing can be put in
+    /// its place: thinking, calls and unknown kinds.
+    pub fn payload_bytes(&self) -> u64 {
+        match self {
+            Content::Text(text) | Content::Attachment { text, .. } => text_bytes(text),
+            Content::ToolResult { parts, .. } => parts
+                .iter()
+                .map(|p| match p {
+                    Part::Text(text) => text_bytes(text),
+                    Part::Image(image) => image.bytes,
+                    Part::Other { bytes, .. } => *bytes,
+                })
+                .sum(),
+            Content::Image(image) => image.bytes,
+            Content::Thinking | Content::ToolCall(_) | Content::Other { .. } => 0,
+        }
+    }
+}
+
 /// How full the context is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {

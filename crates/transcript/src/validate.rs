@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::{Action, Author, Content, Mode, Outcome, Plan, Target, Transcript};
+use crate::{Action, Author, BlockRef, Content, Mode, Outcome, Plan, Target, Transcript};
 
 /// Why a plan must not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,12 @@ pub enum PlanError {
     NotFoldable(Target),
     /// A note on a message that is not the assistant's.
     NoteOnOther(usize),
+    /// Two notes on one message.
+    NotedTwice(usize),
+    /// A note on a message of the tail, which stays verbatim.
+    NoteInTail(usize),
+    /// A note on a message that would go.
+    NoteOnDropped(usize),
     /// Summary mode without a summary, or a summary in another mode.
     SummaryMismatch,
     /// All results of an answer would go and another answer follows it: two answers in a row.
@@ -55,6 +61,13 @@ impl fmt::Display for PlanError {
             }
             PlanError::NotFoldable(t) => write!(f, "{t:?} may not be folded"),
             PlanError::NoteOnOther(m) => write!(f, "message {m} is not the assistant's"),
+            PlanError::NotedTwice(m) => write!(f, "message {m} has two notes"),
+            PlanError::NoteInTail(m) => {
+                write!(f, "message {m} is in the tail that stays verbatim")
+            }
+            PlanError::NoteOnDropped(m) => {
+                write!(f, "the note on message {m} would go with the message")
+            }
             PlanError::SummaryMismatch => f.write_str("summary text and mode do not agree"),
             PlanError::AdjacentAnswers(m) => write!(
                 f,
@@ -82,6 +95,8 @@ impl Plan {
             }
             self.validate_target(transcript, decision.target, &decision.action)?;
         }
+        let stays = self.stays(transcript);
+        let mut noted = BTreeSet::new();
         for note in &self.notes {
             match transcript.messages.get(note.message) {
                 None => {
@@ -93,13 +108,68 @@ impl Plan {
                 Some(m) if m.author != Author::Assistant => {
                     return Err(PlanError::NoteOnOther(note.message));
                 }
+                Some(_) if !noted.insert(note.message) => {
+                    return Err(PlanError::NotedTwice(note.message));
+                }
+                Some(_) if note.message >= self.tail => {
+                    return Err(PlanError::NoteInTail(note.message));
+                }
+                Some(_) if self.summary.is_some() || !stays[note.message] => {
+                    return Err(PlanError::NoteOnDropped(note.message));
+                }
                 Some(_) => {}
             }
         }
         if self.summary.is_some() {
-            self.validate_cut(transcript)?;
+            return self.validate_cut(transcript);
         }
-        Ok(())
+        match self.adjacent_answers(transcript).first() {
+            Some(&message) => Err(PlanError::AdjacentAnswers(message)),
+            None => Ok(()),
+        }
+    }
+
+    /// The assistant messages that would be followed directly by another one, because all that
+    /// stands between them would go. Empty in summary mode.
+    pub fn adjacent_answers(&self, transcript: &Transcript) -> Vec<usize> {
+        if self.summary.is_some() {
+            return Vec::new();
+        }
+        let stays = self.stays(transcript);
+        let mut found = Vec::new();
+        let mut before: Option<usize> = None;
+        for (index, message) in transcript.messages.iter().enumerate() {
+            if !stays[index] {
+                continue;
+            }
+            if let Some(before) = before
+                && before + 1 < index
+                && message.author == Author::Assistant
+                && transcript.messages[before].author == Author::Assistant
+            {
+                found.push(before);
+            }
+            before = Some(index);
+        }
+        found
+    }
+
+    /// For each message, whether any of it stays. A message without blocks does.
+    fn stays(&self, transcript: &Transcript) -> Vec<bool> {
+        let actions = self.actions_by_block(transcript);
+        let messages = transcript.messages.iter().enumerate();
+        messages
+            .map(|(index, message)| {
+                let dropped = |block| {
+                    let at = BlockRef {
+                        message: index,
+                        block,
+                    };
+                    actions.get(&at).is_some_and(|a| **a == Action::Drop)
+                };
+                message.blocks.is_empty() || !(0..message.blocks.len()).all(dropped)
+            })
+            .collect()
     }
 
     fn validate_target(
@@ -117,7 +187,7 @@ impl Plan {
                 {
                     return Err(PlanError::PendingCall(index));
                 }
-                call.at
+                call.result.map_or(call.at, |result| call.at.max(result))
             }
             Target::Attachment(at) => {
                 match transcript.block(at).map(|b| &b.content) {
@@ -145,7 +215,7 @@ impl Plan {
         }
         for (index, call) in transcript.calls.iter().enumerate() {
             let Some(result) = call.result else {
-                if call.at.message < self.tail {
+                if call.at.message < self.tail && transcript.is_open(index) {
                     return Err(PlanError::PendingCall(index));
                 }
                 continue;
