@@ -5,6 +5,7 @@
 //!   a test reads to learn what a client really sent.
 //! - **Homes**: [`ClaudeHome`], [`CodexHome`] and [`GeminiHome`] are clean temporary home folders
 //!   that drive the real client, in one shot or in a terminal ([`Terminal`]).
+//! - **Generators**: [`generate`] writes synthetic sessions of any size.
 //! - **Clients**: [`clients`] finds the pinned versions that `cargo xtask clients` installs.
 //!
 //! This crate knows no other crate of the workspace, is never published, and is the one place
@@ -38,6 +39,7 @@ pub mod clients;
 mod codex;
 mod gemini;
 mod gemini_cli;
+pub mod generate;
 mod http;
 mod log;
 mod process;

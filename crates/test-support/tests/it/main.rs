@@ -4,4 +4,5 @@
 mod claude;
 mod codex;
 mod gemini;
+mod generate;
 mod mocks;
