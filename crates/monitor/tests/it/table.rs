@@ -1,0 +1,74 @@
+//! The black-box table, run against the example program.
+
+use std::path::PathBuf;
+
+use crate::blackbox::{Commands, Status, run};
+
+/// The example `blackbox`, which cargo builds beside this test.
+pub(crate) fn program() -> String {
+    let test = std::env::current_exe().unwrap();
+    let path: PathBuf = test
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .join("examples/blackbox");
+    assert!(
+        path.exists(),
+        "{} is missing: cargo build --example blackbox",
+        path.display()
+    );
+    path.to_str().unwrap().to_owned()
+}
+
+fn check(profile: &str, statusline: &[&str], at_least: usize) {
+    let program = program();
+    let commands = Commands {
+        monitor: vec![program.clone(), "hook".into(), "--until-eof".into()],
+        statusline: [program.as_str(), "statusline"]
+            .iter()
+            .chain(statusline)
+            .map(ToString::to_string)
+            .collect(),
+    };
+    let outcomes = run(&commands, profile, &["breadcrumb", "gsd"]);
+    let failed: Vec<_> = outcomes
+        .iter()
+        .filter(|o| o.status == Status::Fail)
+        .collect();
+    assert!(
+        failed.is_empty(),
+        "{} of {} failed: {failed:#?}",
+        failed.len(),
+        outcomes.len()
+    );
+    assert!(outcomes.len() >= at_least, "only {} cases", outcomes.len());
+}
+
+#[test]
+fn the_table_passes_on_the_scale_of_the_compaction() {
+    check("next", &[], 258);
+}
+
+#[test]
+fn the_table_passes_on_the_scale_of_the_window() {
+    check("1.14", &["--scale", "window"], 242);
+}
+
+#[test]
+fn a_program_that_says_nothing_or_echoes_fails_the_table() {
+    for (program, at_least) in [("true", 150), ("cat", 200)] {
+        let command = vec![program.to_owned()];
+        let commands = Commands {
+            monitor: command.clone(),
+            statusline: command,
+        };
+        let outcomes = run(&commands, "next", &["breadcrumb", "gsd", "slow"]);
+        let failed = outcomes.iter().filter(|o| o.status == Status::Fail).count();
+        assert!(
+            failed >= at_least,
+            "{program}: {failed} of {}",
+            outcomes.len()
+        );
+    }
+}
