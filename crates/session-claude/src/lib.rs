@@ -37,14 +37,19 @@
 
 mod append;
 mod error;
+mod explain;
 mod findings;
+mod json;
+mod lines;
 mod session;
 mod stamp;
 mod unfold;
 
 pub use append::{Append, CommitOptions, Receipt};
 pub use error::{Error, ErrorKind};
-pub use findings::{Finding, Severity};
+pub use explain::explain;
+pub use findings::{Code, Finding, Severity};
+pub use lines::{Piece, PieceKind, split};
 pub use session::{FileStamp, Meta, Options, Session};
 pub use stamp::Stamp;
 pub use unfold::{Address, Folded, FoldedPart, folded, unfold};
