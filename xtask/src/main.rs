@@ -8,6 +8,7 @@
 )]
 
 mod clients;
+mod fuzz;
 mod shell;
 mod test;
 mod tidy;
@@ -39,6 +40,11 @@ const TASKS: &[Task] = &[
         name: "clients",
         help: "install the pinned real clients under target/clients [NAME...]",
         run: clients::run,
+    },
+    Task {
+        name: "fuzz",
+        help: "build the fuzz targets and run them [--seconds N] [TARGET...]",
+        run: fuzz::run,
     },
 ];
 

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::shell::{Result, cargo, run as run_command, show};
-use crate::{clients, tidy};
+use crate::{clients, fuzz, tidy};
 
 /// One step, by name.
 struct Step {
@@ -51,20 +51,27 @@ const STEPS: &[Step] = &[
         name: "alone",
         run: each_crate_alone,
     },
+    Step {
+        name: "fuzz",
+        run: fuzzing,
+    },
 ];
 
 const HELP: &str = "\
-usage: cargo xtask test [--no-clients] [--only STEP]... [--skip STEP]... [-- FILTER...]
+usage: cargo xtask test [--no-clients] [--only STEP]... [--skip STEP]... [--fuzz-seconds N]
+                        [-- FILTER...]
 
-  --no-clients   leave the real clients out; their tests are reported as not run
-  --only STEP    run this step only; may be repeated
-  --skip STEP    leave this step out; may be repeated
-  FILTER         goes to the test binaries: a part of a test's name";
+  --no-clients      leave the real clients out; their tests are reported as not run
+  --only STEP       run this step only; may be repeated
+  --skip STEP       leave this step out; may be repeated
+  --fuzz-seconds N  run each fuzz target this long in place of a minute
+  FILTER            goes to the test binaries: a part of a test's name";
 
 /// What the command line asked for.
 #[derive(Debug, Default, PartialEq)]
 struct Options {
     without_clients: bool,
+    fuzz_seconds: Option<u64>,
     only: Vec<String>,
     skip: Vec<String>,
     filter: Vec<String>,
@@ -142,6 +149,10 @@ fn parse(arguments: &[String]) -> Result<Options> {
     while let Some(argument) = rest.next() {
         match argument.as_str() {
             "--no-clients" => options.without_clients = true,
+            "--fuzz-seconds" => {
+                let seconds = rest.next().and_then(|number| number.parse().ok());
+                options.fuzz_seconds = Some(seconds.ok_or("--fuzz-seconds takes a number")?);
+            }
             "--only" => options.only.push(step_name(rest.next())?),
             "--skip" => options.skip.push(step_name(rest.next())?),
             "--" => options.filter.extend(rest.by_ref().cloned()),
@@ -222,6 +233,15 @@ fn each_crate_alone(_: &Options) -> Result<Count> {
         }));
     }
     Ok(count)
+}
+
+/// Runs every fuzz target for a minute, or as long as `--fuzz-seconds` says.
+fn fuzzing(options: &Options) -> Result<Count> {
+    let passed = fuzz::fuzz(options.fuzz_seconds.unwrap_or(60), &[])? as u64;
+    Ok(Count {
+        passed,
+        ..Count::default()
+    })
 }
 
 /// Runs a test command, shows its output, and adds up what its harnesses report.
