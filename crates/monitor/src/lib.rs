@@ -54,6 +54,6 @@ pub use id::SessionId;
 pub use machine::{Breadcrumb, Cycle, Effect, Event, Happening, Level, State, Warned, step};
 pub use meter::{Fill, raw_fill};
 pub use reading::{Reading, Source, Tokens, Unusable};
-pub use scale::{Limit, Overrides, Scale, Why};
+pub use scale::{Limit, Overrides, Scale, Why, assumed_window};
 pub use settings::Settings;
 pub use store::{Places, Store};

@@ -115,6 +115,25 @@ impl Limit {
     }
 }
 
+/// The window of a Claude model of which only the name is known, in tokens: 1,000,000 from the
+/// fifth generation on and where the name or the tokens seen say so, else 200,000. `None` for a
+/// name without a generation.
+///
+/// A client that tells its window, or a bridge that tells its limit, is right where this is wrong.
+pub fn assumed_window(model: &str, seen: u64) -> Option<u64> {
+    const SMALL: u64 = 200_000;
+    const LARGE: u64 = 1_000_000;
+    let name = model.to_lowercase();
+    if name.contains("[1m]") || seen > SMALL {
+        return Some(LARGE);
+    }
+    let (_, name) = name.split_once("claude-")?;
+    let generation: u32 = name
+        .split(['-', '@', '.'])
+        .find_map(|part| part.parse().ok())?;
+    Some(if generation >= 5 { LARGE } else { SMALL })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +209,25 @@ mod tests {
                 tokens: 200_000,
                 why: Why::Window
             }
+        );
+    }
+
+    #[test]
+    fn a_window_is_assumed_by_the_models_generation() {
+        for (model, window) in [
+            ("claude-opus-5-5", Some(1_000_000)),
+            ("us.anthropic.claude-haiku-5-5-v1:0", Some(1_000_000)),
+            ("claude-sonnet-4-5-20250929", Some(200_000)),
+            ("claude-sonnet-4-5[1m]", Some(1_000_000)),
+            ("claude-3-5-haiku", Some(200_000)),
+            ("claude-next", None),
+            ("gpt-5", None),
+        ] {
+            assert_eq!(assumed_window(model, 10), window, "{model}");
+        }
+        assert_eq!(
+            assumed_window("claude-sonnet-4-5", 200_001),
+            Some(1_000_000)
         );
     }
 }

@@ -26,7 +26,9 @@ use crate::wire;
 const LIMIT: u64 = 4096;
 const PREFIX: &str = "claude-ctx-";
 /// How long a call waits for the others of its session.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(4);
+/// The first and the longest wait between two attempts at a lock.
+const WAITS: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(20));
 /// How many entries of a folder a collection looks at.
 const LOOK_AT: usize = 4096;
 
@@ -165,7 +167,7 @@ impl Store {
         let oldest = i64::try_from(now.saturating_sub(age)).unwrap_or(i64::MAX);
         self.own_files()
             .filter(|(_, changed)| *changed < oldest)
-            .filter(|(name, _)| files::remove(&self.home.join(name)).is_ok())
+            .filter(|(name, _)| collect_file(&self.home.join(name)).is_ok())
             .count()
     }
 
@@ -218,6 +220,7 @@ impl Store {
     fn lock(&self, id: &SessionId) -> Result<Option<File>, Error> {
         let path = self.file(id, ".lock");
         let deadline = Instant::now() + PATIENCE;
+        let mut wait = WAITS.0;
         loop {
             let Some(file) = open_lock(&path) else {
                 return Ok(None);
@@ -231,7 +234,8 @@ impl Store {
             if Instant::now() >= deadline {
                 return Err(Error::busy(&path));
             }
-            rest();
+            rest(wait);
+            wait = (wait * 2).min(WAITS.1);
         }
     }
 
@@ -253,8 +257,8 @@ impl Store {
     clippy::disallowed_methods,
     reason = "the crate's one place that sleeps"
 )]
-fn rest() {
-    std::thread::sleep(Duration::from_micros(500));
+fn rest(wait: Duration) {
+    std::thread::sleep(wait);
 }
 
 /// `ctxfold` in a runtime folder, when both are ours alone.
@@ -273,6 +277,21 @@ fn private_folder(runtime: &Path) -> Option<PathBuf> {
     // It may be there already; what it is decides.
     let _ = rustix::fs::mkdir(&folder, Mode::RWXU);
     is_private(&folder, 0o077).then_some(folder)
+}
+
+/// Deletes an old file. A lock is deleted only by who holds it, so that nobody else does.
+fn collect_file(path: &Path) -> Result<(), Error> {
+    if path.extension().is_none_or(|extension| extension != "lock") {
+        return files::remove(path);
+    }
+    let lock = open_lock(path).ok_or_else(|| Error::busy(path))?;
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|e| Error::io("failed to lock", path, e))?;
+    if is_at(&lock, path) {
+        files::remove(path)
+    } else {
+        Err(Error::busy(path))
+    }
 }
 
 fn open_lock(path: &Path) -> Option<File> {

@@ -85,7 +85,7 @@ fn eight_processes_lose_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_deleted_meanwhile_still_locks() {
+fn a_lock_that_is_collected_meanwhile_still_locks() {
     let folder = tempfile::tempdir().unwrap();
     let id = SessionId::new("s").unwrap();
     let config = Config {
@@ -107,10 +107,17 @@ fn a_lock_that_is_deleted_meanwhile_still_locks() {
             })
             .collect();
         scope.spawn(|| {
+            let path = folder.path().join("claude-ctx-s.lock");
+            let mut collected = 0;
             while !ended.load(Ordering::Relaxed) {
-                let _ = std::fs::remove_file(folder.path().join("claude-ctx-s.lock"));
+                // The lock looks old, the state does not.
+                if let Ok(lock) = std::fs::File::options().write(true).open(&path) {
+                    lock.set_modified(std::time::UNIX_EPOCH).unwrap();
+                }
+                collected += store(&folder).collect(crate::call::now(), 3600);
                 std::thread::yield_now();
             }
+            assert!(collected > 0);
         });
         for worker in workers {
             worker.join().unwrap();
