@@ -36,14 +36,26 @@
 //! ```
 
 mod append;
+mod backward;
+mod blocks;
+mod chain;
+mod edit;
 mod error;
 mod explain;
 mod findings;
 mod json;
+mod keys;
 mod lines;
+mod live;
+mod row;
 mod session;
 mod stamp;
+mod tools;
+mod transcript;
+mod undo;
 mod unfold;
+mod wire;
+mod write;
 
 pub use append::{Append, CommitOptions, Receipt};
 pub use error::{Error, ErrorKind};

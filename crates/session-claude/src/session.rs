@@ -1,10 +1,20 @@
 //! A session as it was read: its transcript, its findings, and the way to a change.
 
+use std::collections::HashSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use ctxfold_transcript::{Plan, Transcript};
+use ctxfold_transcript::{Block, Content, Plan, Transcript};
 
-use crate::{Append, Error, Finding, Stamp};
+use crate::chain::{self, Chain};
+use crate::live::{self, Live};
+use crate::row::{self, Line};
+use crate::transcript::{self, Place};
+use crate::undo;
+use crate::wire::Object;
+use crate::write::{self, Written};
+use crate::findings::Code;
+use crate::{Append, Error, ErrorKind, Finding, Stamp};
 
 /// How a session is read.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +31,17 @@ pub struct FileStamp {
     pub len: u64,
     /// Time of the last change.
     pub modified: Option<std::time::SystemTime>,
+}
+
+impl FileStamp {
+    /// The state of an open file.
+    pub(crate) fn of(file: &File) -> std::io::Result<FileStamp> {
+        let metadata = file.metadata()?;
+        Ok(FileStamp {
+            len: metadata.len(),
+            modified: metadata.modified().ok(),
+        })
+    }
 }
 
 /// What is known of a session beside its conversation.
@@ -54,6 +75,9 @@ pub struct Session {
     transcript: Transcript,
     findings: Vec<Finding>,
     meta: Meta,
+    pub(crate) places: Vec<Place>,
+    pub(crate) chain: Chain,
+    pub(crate) live: Live,
 }
 
 impl Session {
@@ -63,9 +87,59 @@ impl Session {
     /// When the file cannot be read, or holds no row of a conversation
     /// ([`ErrorKind::NotASession`](crate::ErrorKind::NotASession)). Damage inside the file is no
     /// error: see [`Session::findings`].
-    #[expect(clippy::todo, reason = "the reader comes with the next commit")]
-    pub fn open(_path: &Path, _options: &Options) -> Result<Session, Error> {
-        todo!()
+    pub fn open(path: &Path, options: &Options) -> Result<Session, Error> {
+        let read = |what: &'static str| move |e| Error::io(path, what, e);
+        let file = File::open(path).map_err(read("failed to open the session"))?;
+        let stamp = FileStamp::of(&file).map_err(read("failed to look at the session"))?;
+        let live = live::read(&file, stamp.len).map_err(read("failed to read the session"))?;
+        if live.rows.is_empty() {
+            let message = "no row of a conversation in this file";
+            return Err(Error::new(ErrorKind::NotASession, message).at(path));
+        }
+        Ok(Session::build(path, live, stamp, options))
+    }
+
+    fn build(path: &Path, live: Live, stamp: FileStamp, options: &Options) -> Session {
+        let chain = chain::chain(&live, stamp.len);
+        let newest = chain.rows.last().copied().unwrap_or(live.rows.len() - 1);
+        let newest = |key: &str| Object::parse(&live.rows[newest].text)?.str(key);
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let id = newest("sessionId").unwrap_or_else(|| stem.into_owned());
+        let (cwd, version) = (newest("cwd").map(PathBuf::from), newest("version"));
+        let boundary = live.boundary.map(|at| &live.rows[at]);
+        let built = transcript::build(&live.rows, &chain.rows, boundary, &id, options.window);
+        let mut findings = live.findings.clone();
+        for &row in &chain.gaps {
+            let message = "the row before this one is not in the file, or comes after it";
+            let found = Finding::new(Code::DanglingParent, message);
+            findings.push(found.at(None, live.rows[row].offset));
+        }
+        if chain.lost_tail {
+            let message = "the last compaction keeps rows that are not in the file, so the client sends none of them";
+            let offset = boundary.map_or(0, |row| row.offset);
+            findings.push(Finding::new(Code::PreservedMissing, message).at(None, offset));
+        }
+        findings.extend(built.findings);
+        let meta = Meta {
+            id,
+            title: live.title.clone(),
+            cwd,
+            version,
+            model: built.model,
+            last_prompt: live.prompts.iter().rev().find_map(|p| p.prompt.clone()),
+            live_bytes: stamp.len - live.start,
+            live_rows: live.rows.len(),
+            stamp,
+        };
+        Session {
+            path: path.to_owned(),
+            transcript: built.transcript,
+            findings,
+            meta,
+            places: built.places,
+            chain,
+            live,
+        }
     }
 
     /// The file.
@@ -93,9 +167,9 @@ impl Session {
     /// # Errors
     /// When the plan does not fit the transcript, when pairs would break, when nothing would be
     /// gained, or when the file is damaged in a way that makes the result uncertain.
-    #[expect(clippy::todo, reason = "the writer comes with a later commit")]
-    pub fn prepare(&self, _plan: &Plan, _stamp: &Stamp) -> Result<Append, Error> {
-        todo!()
+    pub fn prepare(&self, plan: &Plan, stamp: &Stamp) -> Result<Append, Error> {
+        let written = write::write(self, plan, stamp).map_err(|e| e.at(&self.path))?;
+        self.append(written, stamp)
     }
 
     /// Makes the rows that bring back the conversation before the last compaction, with everything
@@ -103,8 +177,78 @@ impl Session {
     ///
     /// # Errors
     /// When the file was never compacted, or when rows that the old conversation needs are gone.
-    #[expect(clippy::todo, reason = "undo comes with a later commit")]
-    pub fn prepare_undo(&self, _stamp: &Stamp) -> Result<Append, Error> {
-        todo!()
+    pub fn prepare_undo(&self, stamp: &Stamp) -> Result<Append, Error> {
+        let written = undo::undo(self, stamp)?;
+        self.append(written, stamp)
+    }
+
+    /// Rows as the bytes that follow the file's last byte.
+    fn append(&self, written: Written, stamp: &Stamp) -> Result<Append, Error> {
+        self.prove(&written)?;
+        let line_end = if self.live.crlf { "\r\n" } else { "\n" };
+        let mut bytes = Vec::new();
+        if !self.live.ends_with_newline {
+            bytes.extend_from_slice(line_end.as_bytes());
+        }
+        for row in &written.rows {
+            bytes.extend_from_slice(row.as_bytes());
+            bytes.extend_from_slice(line_end.as_bytes());
+        }
+        Ok(Append {
+            path: self.path.clone(),
+            expected: self.meta.stamp,
+            bytes,
+            line_end,
+            boundary: written.boundary,
+            spare: stamp.uuid(),
+        })
+    }
+
+    /// Reads the rows as the client will, and refuses when a pair would be broken or a row of the
+    /// list would not be found: one unknown row and the client drops all of them.
+    fn prove(&self, written: &Written) -> Result<(), Error> {
+        let mut live = self.live.clone_rows();
+        let len = self.meta.stamp.len;
+        for (i, text) in written.rows.iter().enumerate() {
+            if let Some(Line::Row(row)) = row::understand(text, len + i as u64) {
+                live.push_newer(*row);
+            }
+        }
+        let chain = chain::chain(&live, len);
+        let refuse = |message: &str| {
+            Err(Error::new(ErrorKind::BrokenPairs, message).at(&self.path))
+        };
+        if chain.lost_tail {
+            return refuse("a row that should stay is not in the file");
+        }
+        let listed = written.boundary.list.iter();
+        if !listed.eq(chain
+            .rows
+            .iter()
+            .map(|&row| &live.rows[row])
+            .filter(|row| row.boundary.is_none() && *row.uuid != *written.boundary.anchor)
+            .map(|row| &*row.uuid))
+        {
+            return refuse("the client would send the rows in another order");
+        }
+        let built = transcript::build(&live.rows, &chain.rows, None, &self.meta.id, None);
+        let unanswered = |t: &Transcript| {
+            t.calls
+                .iter()
+                .filter(|c| c.result.is_none())
+                .map(|c| c.id.clone())
+                .collect::<HashSet<_>>()
+        };
+        let orphans = |t: &Transcript| {
+            let is_orphan = |b: &&Block| matches!(b.content, Content::ToolResult { call: None, .. });
+            t.messages.iter().flat_map(|m| &m.blocks).filter(is_orphan).count()
+        };
+        if written.boundary.mark.mode != undo::MODE
+            && (!unanswered(&built.transcript).is_subset(&unanswered(&self.transcript))
+                || orphans(&built.transcript) > orphans(&self.transcript))
+        {
+            return refuse("a call and its result would be parted");
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,343 @@
+//! The branch that the client would take, in sending order: which row is the leaf, how the rows
+//! that the last compaction preserves are linked, and which rows belong to a message though the
+//! walk from the leaf does not pass them. Pure: rows in, order out.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::live::{Live, SKIPS_OLD_ROWS};
+use crate::row::{Kind, Row};
+
+/// The branch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chain {
+    /// Indices of rows in sending order.
+    pub(crate) rows: Vec<usize>,
+    /// Rows before which something is missing: their parent is nowhere, or is a descendant.
+    pub(crate) gaps: Vec<usize>,
+    /// Whether the last compaction's preserved rows were dropped, because one is missing.
+    pub(crate) lost_tail: bool,
+}
+
+struct Tree<'a> {
+    rows: &'a [Row],
+    index: HashMap<&'a str, usize>,
+    parents: Vec<Option<usize>>,
+    /// Rows that are there for the client.
+    visible: Vec<bool>,
+    /// Rows whose parent is named and missing.
+    orphans: Vec<bool>,
+    /// Whether the client goes on at the row before where a parent is missing.
+    bridges: bool,
+    /// Order among the rows of one message: that of the list, then that of the file.
+    rank: Vec<usize>,
+}
+
+/// Finds the nearest row before another that is still free, in nearly constant time.
+struct Before {
+    /// For each position `i`, where to look for the last free row before it.
+    jump: Vec<usize>,
+}
+
+impl Before {
+    fn new(free: &[bool]) -> Before {
+        let mut jump = vec![0; free.len() + 1];
+        for (i, free) in free.iter().enumerate() {
+            jump[i + 1] = if *free { i + 1 } else { jump[i] };
+        }
+        Before { jump }
+    }
+
+    /// The slot that stands for `i`: one more than the last free row below `i`, or 0.
+    fn slot(&mut self, i: usize) -> usize {
+        let mut root = i;
+        while self.jump[root] != root {
+            root = self.jump[root];
+        }
+        let mut at = i;
+        while self.jump[at] != root {
+            at = std::mem::replace(&mut self.jump[at], root);
+        }
+        root
+    }
+
+    fn remove(&mut self, row: usize) {
+        if self.jump[row + 1] == row + 1 {
+            self.jump[row + 1] = row;
+        }
+    }
+
+    fn last_before(&mut self, row: usize) -> Option<usize> {
+        self.slot(row).checked_sub(1)
+    }
+}
+
+/// The all-zero leaf by which the client says "forget what I noted before".
+const ZERO: &str = "00000000-0000-0000-0000-000000000000";
+
+/// Builds the branch.
+pub(crate) fn chain(live: &Live, file_len: u64) -> Chain {
+    let mut tree = Tree::new(live);
+    let lost_tail = tree.relink(live, file_len);
+    let Some(leaf) = tree.leaf(live) else {
+        return Chain {
+            lost_tail,
+            ..Chain::default()
+        };
+    };
+    let (walk, gaps) = tree.walk(leaf);
+    Chain {
+        rows: tree.with_siblings(&walk),
+        gaps,
+        lost_tail,
+    }
+}
+
+impl<'a> Tree<'a> {
+    fn new(live: &'a Live) -> Tree<'a> {
+        let rows = &live.rows[..];
+        let index: HashMap<&str, usize> =
+            rows.iter().enumerate().map(|(i, r)| (&*r.uuid, i)).collect();
+        let parents: Vec<Option<usize>> = rows
+            .iter()
+            .map(|r| r.parent.as_ref().and_then(|p| index.get(&**p).copied()))
+            .collect();
+        let orphans = rows
+            .iter()
+            .zip(&parents)
+            .map(|(r, p)| r.parent.is_some() && p.is_none())
+            .collect();
+        Tree {
+            rows,
+            // A sub-agent's own file holds nothing but sidechain rows.
+            visible: if rows.iter().all(|r| r.sidechain) {
+                vec![true; rows.len()]
+            } else {
+                rows.iter().map(|r| !r.sidechain).collect()
+            },
+            orphans,
+            index,
+            parents,
+            bridges: true,
+            rank: (rows.len()..2 * rows.len()).collect(),
+        }
+    }
+
+    /// Links the preserved rows of the last compaction; whether they had to be given up.
+    fn relink(&mut self, live: &Live, file_len: u64) -> bool {
+        let Some((at, boundary)) = live
+            .boundary
+            .and_then(|at| Some((at, self.rows[at].boundary.as_ref()?)))
+        else {
+            return false;
+        };
+        self.parents[at] = None;
+        self.orphans[at] = false;
+        if !boundary.preserves() {
+            if file_len >= SKIPS_OLD_ROWS {
+                self.visible[..at].fill(false);
+                self.bridges = false;
+            }
+            return false;
+        }
+        let list: Option<Vec<usize>> = match (&boundary.list, &boundary.segment) {
+            (Some(list), _) => list.iter().map(|u| self.index.get(&**u).copied()).collect(),
+            (None, Some((head, tail))) => self.segment(head, tail),
+            (None, None) => None,
+        };
+        let anchor = boundary
+            .anchor
+            .as_ref()
+            .and_then(|a| self.index.get(&**a).copied());
+        let (Some(list), Some(anchor)) = (list, anchor) else {
+            self.visible[..at].fill(false);
+            return true;
+        };
+        let listed: HashSet<usize> = list.iter().copied().collect();
+        let (Some(&first), Some(&last)) = (list.first(), list.last()) else {
+            return false;
+        };
+        for row in 0..self.rows.len() {
+            if listed.contains(&row) {
+                continue;
+            }
+            if row < at && row != anchor {
+                self.visible[row] = false;
+            } else if row > at
+                && row != anchor
+                && (self.parents[row] == Some(anchor)
+                    || self.orphans[row]
+                    || self.parents[row].is_some_and(|p| p < at && !listed.contains(&p)))
+            {
+                self.parents[row] = Some(last);
+                self.orphans[row] = false;
+            }
+        }
+        for (place, &row) in list.iter().enumerate() {
+            self.rank[row] = place;
+        }
+        for pair in list.windows(2) {
+            self.parents[pair[1]] = Some(pair[0]);
+            self.orphans[pair[1]] = false;
+        }
+        self.parents[first] = Some(anchor);
+        self.orphans[first] = false;
+        false
+    }
+
+    /// The rows from `head` to `tail` by their parents.
+    fn segment(&self, head: &str, tail: &str) -> Option<Vec<usize>> {
+        let mut at = *self.index.get(tail)?;
+        let mut list = vec![at];
+        let mut seen = HashSet::from([at]);
+        while &*self.rows[at].uuid != head {
+            at = self.parents[at]?;
+            if !seen.insert(at) {
+                return None;
+            }
+            list.push(at);
+        }
+        list.reverse();
+        Some(list)
+    }
+
+    fn leaf(&self, live: &Live) -> Option<usize> {
+        let boundary = live.boundary;
+        let preserves = boundary
+            .and_then(|at| self.rows[at].boundary.as_ref())
+            .is_some_and(crate::row::Boundary::preserves);
+        let after = boundary.map_or(0, |at| self.rows[at].offset);
+        for prompt in live.prompts.iter().rev().filter(|p| p.offset >= after) {
+            let Some(leaf) = prompt.leaf.as_deref() else {
+                continue;
+            };
+            if leaf == ZERO {
+                break;
+            }
+            let Some(&row) = self.index.get(leaf) else {
+                continue;
+            };
+            if !self.visible[row] {
+                continue;
+            }
+            // A note over a row from before a compaction that preserves rows means nothing.
+            if preserves && boundary.is_some_and(|at| row < at) {
+                continue;
+            }
+            return Some(if prompt.explicit { row } else { self.deepest(row) });
+        }
+        let anchor = boundary
+            .and_then(|at| self.rows[at].boundary.as_ref()?.anchor.as_deref())
+            .and_then(|anchor| self.index.get(anchor).copied());
+        let last = (0..self.rows.len()).rev().find(|&row| self.visible[row])?;
+        // Preserved rows stand before the boundary in the file and behind it in the tree.
+        Some(if boundary == Some(last) || anchor == Some(last) {
+            self.deepest(last)
+        } else {
+            last
+        })
+    }
+
+    /// The deepest row below `from`; of equally deep ones the last in the file.
+    fn deepest(&self, from: usize) -> usize {
+        let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
+        for row in (0..self.rows.len()).filter(|&r| self.visible[r]) {
+            if let Some(parent) = self.parents[row] {
+                children.entry(parent).or_default().push(row);
+            }
+        }
+        let mut best = (0, from);
+        let mut seen = HashSet::from([from]);
+        let mut stack = vec![(0, from)];
+        while let Some((depth, row)) = stack.pop() {
+            best = best.max((depth, row));
+            for &child in children.get(&row).into_iter().flatten() {
+                if seen.insert(child) {
+                    stack.push((depth + 1, child));
+                }
+            }
+        }
+        best.1
+    }
+
+    /// From the leaf to the root. Where a parent is missing, or is a descendant, the client goes on
+    /// at the row before in the file; so do we, and say where.
+    fn walk(&self, leaf: usize) -> (Vec<usize>, Vec<usize>) {
+        let mut walk = Vec::new();
+        let mut gaps = Vec::new();
+        let mut seen = vec![false; self.rows.len()];
+        let mut before = Before::new(&self.visible);
+        let mut next = Some(leaf);
+        while let Some(row) = next {
+            seen[row] = true;
+            before.remove(row);
+            walk.push(row);
+            let cycle = self.parents[row].is_some_and(|p| seen[p]);
+            next = self.parents[row].filter(|&p| !seen[p] && self.visible[p]);
+            if next.is_none() && (cycle || self.orphans[row]) {
+                gaps.push(row);
+                next = before.last_before(row).filter(|_| self.bridges);
+            }
+        }
+        walk.reverse();
+        gaps.reverse();
+        (walk, gaps)
+    }
+
+    /// Adds what belongs to the walked messages: their other rows, and the results of their calls.
+    fn with_siblings(&self, walk: &[usize]) -> Vec<usize> {
+        let on_walk: HashSet<usize> = walk.iter().copied().collect();
+        let messages: HashSet<&str> = walk
+            .iter()
+            .filter_map(|&r| self.rows[r].message_id.as_deref())
+            .collect();
+        let mut answers: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut owner: HashMap<usize, &str> = HashMap::new();
+        for (i, row) in self.rows.iter().enumerate().filter(|&(i, _)| self.visible[i]) {
+            if let Some(id) = row.message_id.as_deref() {
+                if messages.contains(id) {
+                    answers.entry(id).or_default().push(i);
+                    owner.insert(i, id);
+                }
+            }
+        }
+        let mut results: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (i, row) in self.rows.iter().enumerate().filter(|&(i, _)| self.visible[i]) {
+            if row.kind != Kind::User || !row.results {
+                continue;
+            }
+            // The row's own parent, not the relinked one: that is the row of its call.
+            let call = row.parent.as_deref().and_then(|p| self.index.get(p));
+            if let Some(id) = call.and_then(|c| owner.get(c)) {
+                results.entry(id).or_default().push(i);
+            }
+        }
+        for group in answers.values_mut().chain(results.values_mut()) {
+            group.sort_by_key(|&row| self.rank[row]);
+        }
+        let mut out = Vec::with_capacity(walk.len());
+        let mut placed = vec![false; self.rows.len()];
+        let put = |row: usize, out: &mut Vec<usize>, placed: &mut Vec<bool>| {
+            if !std::mem::replace(&mut placed[row], true) {
+                out.push(row);
+            }
+        };
+        for &row in walk {
+            let Some(id) = self.rows[row].message_id.as_deref() else {
+                put(row, &mut out, &mut placed);
+                continue;
+            };
+            if placed[row] {
+                continue;
+            }
+            for &sibling in answers.get(id).into_iter().flatten() {
+                put(sibling, &mut out, &mut placed);
+            }
+            for &result in results.get(id).into_iter().flatten() {
+                if !on_walk.contains(&result) || answers.get(id).is_some_and(|a| a.len() > 1) {
+                    put(result, &mut out, &mut placed);
+                }
+            }
+        }
+        out
+    }
+}
