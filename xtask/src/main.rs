@@ -7,6 +7,7 @@
     reason = "tasks talk to a terminal"
 )]
 
+mod bench;
 mod clients;
 mod fuzz;
 mod shell;
@@ -46,6 +47,11 @@ const TASKS: &[Task] = &[
         help: "build the fuzz targets and run them [--seconds N] [TARGET...]",
         run: fuzz::run,
     },
+    Task {
+        name: "bench",
+        help: "measure the release binary against baselines [--runs N] [--check] [CASE...]",
+        run: bench::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -53,10 +59,17 @@ fn main() -> ExitCode {
     let Some((name, rest)) = arguments.split_first() else {
         return usage();
     };
+    if name == "measure" {
+        return exit(bench::measure_one(rest));
+    }
     let Some(task) = TASKS.iter().find(|task| task.name == name) else {
         return usage();
     };
-    match (task.run)(rest) {
+    exit((task.run)(rest))
+}
+
+fn exit(result: Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -21,7 +21,7 @@ pub struct Recorded {
     pub headers: Vec<(String, String)>,
     /// The body as JSON, or null where it is none.
     pub body: Value,
-    /// The size of the body, in bytes, decompressed.
+    /// The size of the body, in bytes.
     pub bytes: usize,
     /// What the mock took the request for: `conversation`, `compaction`, `count`, `probe`, `other`.
     pub kind: &'static str,
