@@ -5,18 +5,23 @@
 //! a [`ModelRequest`] and then check what the model answered. It knows no file, no clock, no
 //! network and no agent's name.
 
+mod candidates;
 mod error;
+mod fold;
 pub mod idle;
 mod ledger;
 mod mask;
 mod outcome;
+mod pins;
 mod prune;
 mod redact;
 mod request;
 mod rules;
+mod settle;
 mod summary;
 
 pub use error::{Refusal, Rejected};
+pub use fold::{Ending, FoldedLine};
 pub use ledger::LedgerOptions;
 pub use mask::{Goal, MaskOptions, mask};
 pub use outcome::{Usage, masked_instead, outcome};

@@ -155,7 +155,7 @@ impl Plan {
     }
 
     /// For each message, whether any of it stays. A message without blocks does.
-    fn stays(&self, transcript: &Transcript) -> Vec<bool> {
+    pub fn stays(&self, transcript: &Transcript) -> Vec<bool> {
         let actions = self.actions_by_block(transcript);
         let messages = transcript.messages.iter().enumerate();
         messages
