@@ -1,10 +1,19 @@
 //! Reads folded parts back, byte for byte as they were first written.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::{Error, ErrorKind};
+use crate::blocks::attached;
+use crate::keys::{call_keys, row_key, session_part};
+use crate::lines::{PieceKind, split};
+use crate::row::{Kind, Line, understand};
+use crate::tools::{label, one_line};
+use crate::wire::{Object, elements, string};
+use crate::{Error, ErrorKind, Options, Session};
 
 /// Where a folded part is found: the session's first eight digits and a key, as in
 /// `3f2a91c0:GQ7wK2`.
@@ -103,21 +112,372 @@ impl Folded {
     }
 }
 
+/// A call, as far as an output needs it.
+#[derive(Debug, Clone)]
+struct Made {
+    id: String,
+    tool: String,
+    label: String,
+    /// The row that holds it, and its place there.
+    row: Box<str>,
+    place: usize,
+}
+
 /// Reads one output back as it was first written, whether it is folded now or not.
 ///
 /// # Errors
 /// When the file cannot be read, or when the address names nothing or several things in it.
-#[expect(clippy::todo, reason = "comes with a later commit")]
-pub fn unfold(_path: &Path, _address: &Address) -> Result<Folded, Error> {
-    todo!()
+pub fn unfold(path: &Path, address: &Address) -> Result<Folded, Error> {
+    let mut finder = Finder::new(address);
+    scan(path, &mut |text, offset| {
+        if finder.may_matter(text) {
+            finder.look(text, offset);
+        }
+        true
+    })?;
+    finder.answer().map_err(|e| e.at(path))
+}
+
+/// Calls `visit` for each whole row of a file, in order, until it returns `false`.
+fn scan(path: &Path, visit: &mut dyn FnMut(&str, u64) -> bool) -> Result<(), Error> {
+    let fail = |e| Error::io(path, "failed to read the session", e);
+    let file = File::open(path).map_err(fail)?;
+    let mut reader = BufReader::with_capacity(1 << 20, file);
+    let (mut line, mut offset) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line).map_err(fail)? as u64;
+        if read == 0 {
+            return Ok(());
+        }
+        let interesting = [&b"tool_use"[..], b"tool_result", b"\"attachment\""]
+            .iter()
+            .any(|mark| memchr::memmem::find(&line, mark).is_some());
+        if interesting {
+            let (pieces, _) = split(&line, offset, None);
+            for piece in pieces.iter().filter(|p| p.kind == PieceKind::Row) {
+                if !visit(&String::from_utf8_lossy(piece.bytes), piece.offset) {
+                    return Ok(());
+                }
+            }
+        }
+        offset += read;
+    }
+}
+
+/// What of a row an output can come from.
+enum Source<'a> {
+    Calls(Vec<Made>),
+    Results(Vec<(String, Option<&'a str>)>),
+    Attachment,
+}
+
+fn source<'a>(row: &crate::row::Row, object: &Object<'a>) -> Option<Source<'a>> {
+    if row.kind == Kind::Attachment {
+        return Some(Source::Attachment);
+    }
+    let blocks = elements(object.object("message")?.get("content")?)?;
+    let parsed = blocks.into_iter().map(Object::parse).enumerate();
+    if row.kind == Kind::Assistant {
+        let calls = parsed.filter_map(|(place, block)| {
+            let block = block?;
+            if block.str("type")? != "tool_use" {
+                return None;
+            }
+            let tool = block.str("name").unwrap_or_default();
+            Some(Made {
+                id: block.str("id").unwrap_or_default(),
+                label: label(&tool, block.get("input").unwrap_or("{}")),
+                tool,
+                row: row.uuid.clone(),
+                place,
+            })
+        });
+        return Some(Source::Calls(calls.collect()));
+    }
+    let results = parsed.filter_map(|(_, block)| {
+        let block = block?;
+        if block.str("type")? != "tool_result" {
+            return None;
+        }
+        let id = block.str("tool_use_id").unwrap_or_default();
+        Some((id, block.get("content")))
+    });
+    Some(Source::Results(results.collect()))
+}
+
+/// The parts of an output as they were written.
+fn folded_parts(content: Option<&str>) -> Vec<FoldedPart> {
+    let Some(content) = content else {
+        return Vec::new();
+    };
+    if let Some(text) = string(content) {
+        return vec![FoldedPart::Text(text)];
+    }
+    let part = |raw: &str| {
+        let block = Object::parse(raw)?;
+        match block.str("type")?.as_str() {
+            "text" => Some(FoldedPart::Text(block.str("text")?)),
+            "image" => {
+                let source = block.object("source")?;
+                Some(FoldedPart::Image {
+                    media_type: source.str("media_type")?,
+                    base64: source.str("data")?,
+                })
+            }
+            _ => None,
+        }
+    };
+    elements(content)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|raw| part(raw).unwrap_or_else(|| FoldedPart::Json(raw.to_owned())))
+        .collect()
+}
+
+fn folded_attachment(object: &Object<'_>) -> (String, Option<String>, Vec<FoldedPart>) {
+    let attached = attached(object);
+    let parts = vec![FoldedPart::Text(attached.text)];
+    (attached.kind, attached.name, parts)
+}
+
+/// Looks for what one address names.
+struct Finder<'a> {
+    address: &'a Address,
+    text: String,
+    calls: Vec<Made>,
+    /// First version of each result: identifier, row that it hangs on, output.
+    results: Vec<(String, Option<Box<str>>, Folded)>,
+    attachment: Option<Folded>,
+    seen: HashSet<Box<str>>,
+    /// Identifiers whose newer version names the address itself.
+    named: HashSet<String>,
+}
+
+impl Finder<'_> {
+    fn new(address: &Address) -> Finder<'_> {
+        Finder {
+            text: address.to_string(),
+            address,
+            calls: Vec::new(),
+            results: Vec::new(),
+            attachment: None,
+            seen: HashSet::new(),
+            named: HashSet::new(),
+        }
+    }
+
+    /// Whether a key made of a row's uuid: its digits, and the place of the block.
+    fn by_row(&self) -> Option<(&str, usize)> {
+        let rest = self.address.key.strip_prefix("u-")?;
+        match rest.split_once('-') {
+            None => Some((rest, 0)),
+            Some((digits, place)) => Some((digits, place.parse().ok()?)),
+        }
+    }
+
+    fn may_matter(&self, text: &str) -> bool {
+        match self.by_row() {
+            None => text.contains(&self.address.key),
+            Some((digits, _)) => {
+                // The uuid as it is spelled: a dash after the eighth digit.
+                let (head, tail) = digits.split_at_checked(8).unwrap_or((digits, ""));
+                text.contains(head) && text.contains(tail)
+            }
+        }
+    }
+
+    fn look(&mut self, text: &str, offset: u64) {
+        let Some(Line::Row(row)) = understand(text, offset) else {
+            return;
+        };
+        let Some(object) = Object::parse(text) else {
+            return;
+        };
+        let by_row = self.by_row().map(|(d, p)| (d.to_owned(), p));
+        let is_row = |uuid: &str| {
+            by_row
+                .as_ref()
+                .is_some_and(|(digits, _)| row_key(uuid, 0) == format!("u-{digits}"))
+        };
+        let newer = !self.seen.insert(row.uuid.clone());
+        match source(&row, &object) {
+            Some(Source::Attachment) if !newer && is_row(&row.uuid) => {
+                let (kind, name, parts) = folded_attachment(&object);
+                self.attachment = Some(Folded {
+                    address: self.text.clone(),
+                    label: one_line(&format!("{kind}({})", name.unwrap_or_default())),
+                    tool: kind,
+                    at_ms: row.at_ms,
+                    offset,
+                    parts,
+                });
+            }
+            Some(Source::Calls(calls)) if !newer => {
+                self.calls.extend(calls.into_iter().filter(|made| match &by_row {
+                    Some((_, place)) => is_row(&made.row) && made.place == *place,
+                    None => made.id.ends_with(&self.address.key),
+                }));
+            }
+            Some(Source::Results(results)) => {
+                for (id, content) in results {
+                    if newer {
+                        if text.contains(&self.text) {
+                            self.named.insert(id);
+                        }
+                        continue;
+                    }
+                    let answers = self.calls.iter().any(|made| made.id == id);
+                    if answers {
+                        let folded = Folded {
+                            address: self.text.clone(),
+                            tool: String::new(),
+                            label: String::new(),
+                            at_ms: row.at_ms,
+                            offset,
+                            parts: folded_parts(content),
+                        };
+                        self.results.push((id, row.parent.clone(), folded));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(mut self) -> Result<Folded, Error> {
+        if let Some(found) = self.attachment {
+            return Ok(found);
+        }
+        let mut ids: Vec<&str> = self.calls.iter().map(|made| &*made.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.len() > 1 {
+            self.calls.retain(|made| self.named.contains(&made.id));
+        }
+        let Some(made) = self.calls.first() else {
+            let message = format!("nothing has the address {}", self.text);
+            return Err(Error::new(ErrorKind::NotFound, message));
+        };
+        if self.calls.iter().any(|other| other.id != made.id) {
+            let message = format!("several outputs have the address {}", self.text);
+            return Err(Error::new(ErrorKind::Ambiguous, message));
+        }
+        let of_id = || self.results.iter().filter(|(id, ..)| *id == made.id);
+        let found = of_id()
+            .find(|(_, parent, _)| parent.as_deref() == Some(&*made.row))
+            .or_else(|| of_id().next());
+        let Some((_, _, found)) = found else {
+            let message = format!("the call {} has no output", made.label);
+            return Err(Error::new(ErrorKind::NotFound, message));
+        };
+        Ok(Folded {
+            tool: made.tool.clone(),
+            label: made.label.clone(),
+            ..found.clone()
+        })
+    }
 }
 
 /// Calls `visit` with every output and attachment of the file that no longer reaches the model, in
-/// file order, until it returns `false`. Memory is bounded by the live part and one output.
+/// file order, until it returns `false`. Memory is bounded by the live part, one output, and a
+/// note for each call.
 ///
 /// # Errors
 /// When the file cannot be read.
-#[expect(clippy::todo, reason = "comes with a later commit")]
-pub fn folded(_path: &Path, _visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), Error> {
-    todo!()
+pub fn folded(path: &Path, visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), Error> {
+    let session = Session::open(path, &Options::default())?;
+    let sent: HashMap<&str, &str> = session
+        .chain
+        .rows
+        .iter()
+        .map(|&row| &session.live.rows[row])
+        .map(|row| (&*row.uuid, &*row.text))
+        .collect();
+    let compacted = session
+        .live
+        .boundary
+        .map_or(0, |at| session.live.rows[at].offset);
+    let mut calls: Vec<Made> = Vec::new();
+    scan(path, &mut |text, offset| {
+        if let (Some(Line::Row(row)), Some(object)) = (understand(text, offset), Object::parse(text)) {
+            if let (false, Some(Source::Calls(made))) = (row.sidechain, source(&row, &object)) {
+                calls.extend(made);
+            }
+        }
+        true
+    })?;
+    let mut seen = HashSet::new();
+    calls.retain(|made| seen.insert((made.row.clone(), made.place)));
+    let ids: Vec<&str> = calls.iter().map(|made| &*made.id).collect();
+    let keys = call_keys(&ids);
+    let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, id) in ids.iter().enumerate() {
+        by_id.entry(id).or_default().push(i);
+    }
+    let prefix = session_part(&session.meta().id);
+    let mut seen: HashSet<Box<str>> = HashSet::new();
+    scan(path, &mut |text, offset| {
+        let (Some(Line::Row(row)), Some(object)) = (understand(text, offset), Object::parse(text))
+        else {
+            return true;
+        };
+        if row.sidechain || row.kind == Kind::Assistant || !seen.insert(row.uuid.clone()) {
+            return true;
+        }
+        let now = sent.get(&*row.uuid);
+        if now.is_none() && offset >= compacted {
+            return true;
+        }
+        let now = now.and_then(|text| Object::parse(text));
+        match source(&row, &object) {
+            Some(Source::Attachment) => {
+                let then = attached(&object);
+                if !then.foldable || now.is_some_and(|now| attached(&now).text == then.text) {
+                    return true;
+                }
+                let (kind, name, parts) = folded_attachment(&object);
+                visit(Folded {
+                    address: format!("{prefix}:{}", row_key(&row.uuid, 0)),
+                    label: one_line(&format!("{kind}({})", name.unwrap_or_default())),
+                    tool: kind,
+                    at_ms: row.at_ms,
+                    offset,
+                    parts,
+                })
+            }
+            Some(Source::Results(results)) => {
+                let now = now.as_ref().and_then(|now| source(&row, now));
+                for (id, content) in results {
+                    if let Some(Source::Results(now)) = &now {
+                        if now.iter().any(|(other, c)| *other == id && *c == content) {
+                            continue;
+                        }
+                    }
+                    let made = by_id.get(&*id).and_then(|owners| {
+                        let hangs = |i: &usize| Some(&*calls[*i].row) == row.parent.as_deref();
+                        owners.iter().copied().find(hangs).or(owners.first().copied())
+                    });
+                    let Some(index) = made else { continue };
+                    let made = &calls[index];
+                    let key = keys[index]
+                        .clone()
+                        .unwrap_or_else(|| row_key(&made.row, made.place));
+                    let go_on = visit(Folded {
+                        address: format!("{prefix}:{key}"),
+                        tool: made.tool.clone(),
+                        label: made.label.clone(),
+                        at_ms: row.at_ms,
+                        offset,
+                        parts: folded_parts(content),
+                    });
+                    if !go_on {
+                        return false;
+                    }
+                }
+                true
+            }
+            _ => true,
+        }
+    })
 }
