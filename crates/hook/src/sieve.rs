@@ -60,7 +60,19 @@ impl Sieve {
     /// [`ErrorKind::NotAnObject`] when the document is no object or when anything but white space
     /// follows it, [`ErrorKind::TooLarge`] when keys alone exceed the limit.
     pub fn push(&mut self, piece: &[u8]) -> Result<Status, Error> {
-        for &byte in piece {
+        let mut rest = piece;
+        while let Some((&byte, behind)) = rest.split_first() {
+            if self.in_string && !self.escaped {
+                let plain = rest
+                    .iter()
+                    .position(|b| matches!(b, b'"' | b'\\'))
+                    .unwrap_or(rest.len());
+                if plain > 0 {
+                    self.keep_run(&rest[..plain])?;
+                    rest = &rest[plain..];
+                    continue;
+                }
+            }
             if self.complete {
                 if !byte.is_ascii_whitespace() {
                     return Err(Error::new(
@@ -73,6 +85,7 @@ impl Sieve {
             } else {
                 self.step(byte)?;
             }
+            rest = behind;
         }
         Ok(if self.complete {
             Status::Complete
@@ -159,6 +172,18 @@ impl Sieve {
             self.large.push((start, end));
         }
         self.dropping = false;
+    }
+
+    /// Keeps a part of a string: at once where it fits.
+    fn keep_run(&mut self, run: &[u8]) -> Result<(), Error> {
+        if self.dropping {
+            return Ok(());
+        }
+        if self.kept.len() + run.len() + 5 <= self.limit {
+            self.kept.extend_from_slice(run);
+            return Ok(());
+        }
+        run.iter().try_for_each(|byte| self.keep(*byte))
     }
 
     fn keep(&mut self, byte: u8) -> Result<(), Error> {
