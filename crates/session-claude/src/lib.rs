@@ -43,6 +43,7 @@ mod edit;
 mod error;
 mod explain;
 mod findings;
+mod glance;
 mod json;
 mod keys;
 mod lines;
@@ -50,6 +51,8 @@ mod live;
 mod row;
 mod session;
 mod stamp;
+mod store;
+mod tail;
 mod tools;
 mod transcript;
 mod undo;
@@ -64,4 +67,9 @@ pub use findings::{Code, Finding, Severity};
 pub use lines::{Piece, PieceKind, split};
 pub use session::{FileStamp, Meta, Options, Session};
 pub use stamp::Stamp;
+pub use store::{
+    AgentFile, Entry, Filter, Listed, LiveSession, Presence, Processes, Store, SystemProcesses,
+    project_folder,
+};
+pub use tail::{Tail, fill, read_tail};
 pub use unfold::{Address, Folded, FoldedPart, folded, unfold};

@@ -178,18 +178,18 @@ fn broken_text_inside_a_row_does_not_break_the_row() {
 #[test]
 fn hostile_lines_take_linear_time() {
     let hostile = [
-        "{\"a\":".repeat(1_000_000),
-        "{\"type\":\"".repeat(600_000),
-        "[{\"".repeat(1_500_000),
-        format!("x{A}").repeat(40_000),
-        "\0{".repeat(500_000),
-        "{\"a\":1}".repeat(300_000),
+        "{\"a\":".repeat(200_000),
+        "{\"type\":\"".repeat(120_000),
+        "[{\"".repeat(60_000),
+        format!("x{A}").repeat(8_000),
+        "\0{".repeat(100_000),
+        "{\"a\":1}".repeat(60_000),
     ];
     for line in hostile {
         let start = std::time::Instant::now();
         let _ = read(line.as_bytes());
         // A quadratic reader takes hours for these.
-        assert!(start.elapsed().as_secs() < 60, "{}", &line[..20]);
+        assert!(start.elapsed().as_secs() < 30, "{}", &line[..20]);
     }
 }
 

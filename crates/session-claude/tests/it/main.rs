@@ -1,3 +1,5 @@
 //! Integration tests.
 
 mod lines;
+mod store;
+mod tail;

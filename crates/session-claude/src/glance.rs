@@ -1,0 +1,131 @@
+//! The parts of a row that scans need, borrowed from its bytes: nothing is built or copied.
+
+use crate::json::{self, Object};
+use crate::stamp::parse_timestamp;
+
+/// A look at one row. Values are raw JSON unless said otherwise; of a key that stands twice the
+/// last one counts, as in JavaScript.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Glance<'a> {
+    /// `type`, without quotes.
+    pub(crate) kind: &'a [u8],
+    /// `subtype`, without quotes.
+    pub(crate) subtype: &'a [u8],
+    /// `uuid`, without quotes; empty where there is none.
+    pub(crate) uuid: &'a [u8],
+    /// `parentUuid`, without quotes; empty for null and where there is none.
+    pub(crate) parent: &'a [u8],
+    /// `timestamp`, without quotes.
+    pub(crate) timestamp: &'a [u8],
+    /// `sessionId`, without quotes.
+    pub(crate) session: &'a [u8],
+    pub(crate) sidechain: bool,
+    pub(crate) meta: bool,
+    pub(crate) summary: bool,
+    pub(crate) message: Option<&'a [u8]>,
+    pub(crate) attachment: Option<&'a [u8]>,
+    pub(crate) compact: Option<&'a [u8]>,
+    pub(crate) cwd: Option<&'a [u8]>,
+    pub(crate) version: Option<&'a [u8]>,
+    /// `leafUuid`, without quotes.
+    pub(crate) leaf: &'a [u8],
+    /// `explicit` of a last-prompt row.
+    pub(crate) explicit: bool,
+    /// Title or prompt of the rows that hold one, and which of them it is.
+    pub(crate) words: Option<&'a [u8]>,
+}
+
+/// What one request used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Input, cache creation and cache read together.
+    pub(crate) context: u64,
+    pub(crate) output: u64,
+    /// Tokens written to the cache for one hour, and for five minutes.
+    pub(crate) hour: u64,
+    pub(crate) minutes: u64,
+}
+
+/// Looks at a row.
+pub(crate) fn glance(row: &[u8]) -> Glance<'_> {
+    let mut out = Glance::default();
+    for (key, value) in Object::new(row) {
+        let bare = || json::raw_text(value).unwrap_or_default();
+        match key {
+            b"type" => out.kind = bare(),
+            b"subtype" => out.subtype = bare(),
+            b"uuid" => out.uuid = bare(),
+            b"parentUuid" => out.parent = bare(),
+            b"timestamp" => out.timestamp = bare(),
+            b"sessionId" => out.session = bare(),
+            b"isSidechain" => out.sidechain = value == b"true",
+            b"isMeta" => out.meta = value == b"true",
+            b"isCompactSummary" => out.summary = value == b"true",
+            b"explicit" => out.explicit = value == b"true",
+            b"message" => out.message = Some(value),
+            b"attachment" => out.attachment = Some(value),
+            b"compactMetadata" => out.compact = Some(value),
+            b"cwd" => out.cwd = Some(value),
+            b"version" => out.version = Some(value),
+            b"leafUuid" => out.leaf = bare(),
+            b"customTitle" | b"aiTitle" | b"title" | b"summary" | b"lastPrompt" => {
+                out.words = Some(value);
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+impl<'a> Glance<'a> {
+    /// Whether it is the row of a compaction.
+    pub(crate) fn is_boundary(&self) -> bool {
+        self.kind == b"system" && self.subtype == b"compact_boundary"
+    }
+
+    /// Whether rows of this kind have a place in the chain.
+    pub(crate) fn is_linked(&self) -> bool {
+        !self.uuid.is_empty() && !matches!(self.kind, b"progress" | b"summary")
+    }
+
+    /// Its time in milliseconds since the Unix epoch.
+    pub(crate) fn at_ms(&self) -> Option<i64> {
+        parse_timestamp(std::str::from_utf8(self.timestamp).ok()?)
+    }
+
+    /// The content of its message.
+    pub(crate) fn content(&self) -> Option<&'a [u8]> {
+        json::field(self.message?, "content")
+    }
+
+    /// What its request used, where it says so.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        Some(usage(json::field(self.message?, "usage")?))
+    }
+}
+
+/// Reads a usage object.
+pub(crate) fn usage(object: &[u8]) -> Usage {
+    let mut out = Usage::default();
+    for (key, value) in Object::new(object) {
+        let n = || json::number(value).unwrap_or(0);
+        match key {
+            b"input_tokens" | b"cache_creation_input_tokens" | b"cache_read_input_tokens" => {
+                out.context = out.context.saturating_add(n());
+            }
+            b"output_tokens" => out.output = n(),
+            b"cache_creation" => {
+                for (key, value) in Object::new(value) {
+                    let n = json::number(value).unwrap_or(0);
+                    match key {
+                        b"ephemeral_1h_input_tokens" => out.hour = n,
+                        b"ephemeral_5m_input_tokens" => out.minutes = n,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
