@@ -18,11 +18,12 @@ mod redact;
 mod request;
 mod rules;
 mod settle;
+mod standing;
 mod summary;
 
 pub use error::{Refusal, Rejected};
 pub use fold::{Ending, FoldedLine};
-pub use ledger::LedgerOptions;
+pub use ledger::{AgentFact, FailedCommand, FileFact, Ledger, LedgerOptions, ledger};
 pub use mask::{Goal, MaskOptions, mask};
 pub use outcome::{Usage, masked_instead, outcome};
 pub use prune::{PruneJob, PruneOptions};
