@@ -15,7 +15,7 @@ use std::time::Duration;
 use cargo_metadata::MetadataCommand;
 
 use crate::shell::{Result, cargo, root, run as run_command};
-use cases::{Case, Limit};
+use cases::{Case, Effect, Limit};
 use measure::Sample;
 pub(crate) use measure::run as measure_one;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
         return Err(format!("no case {unknown}; there are: {}", names.join(", ")).into());
     }
-    let mut broken = Vec::new();
+    let (mut broken, mut failed) = (Vec::new(), Vec::new());
     for case in cases
         .iter()
         .filter(|c| wanted.is_empty() || wanted.iter().any(|w| w == c.name))
@@ -53,16 +53,19 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         println!("\n{}: {}", case.name, case.about);
         match measure_case(case, runs) {
             Ok(samples) => broken.extend(report(case, &samples)),
-            Err(error) => broken.push(format!("{}: {error}", case.name)),
+            Err(error) => failed.push(format!("{}: {error}", case.name)),
         }
     }
-    for line in &broken {
+    for line in broken.iter().chain(&failed) {
         eprintln!("bench: {line}");
     }
-    if check && !broken.is_empty() {
-        Err("a limit does not hold".into())
-    } else {
-        Ok(())
+    match (failed.len(), broken.len()) {
+        (0, 0) => Ok(()),
+        (0, over) if !check => {
+            println!("\n{over} limits do not hold");
+            Ok(())
+        }
+        (failed, over) => Err(format!("{failed} cases failed, {over} limits do not hold").into()),
     }
 }
 
@@ -89,6 +92,7 @@ fn build() -> Result<PathBuf> {
 /// The samples of each command of a case, ours first.
 fn measure_case(case: &Case, runs: usize) -> Result<Vec<Vec<Sample>>> {
     inputs::prepare(&case.inputs)?;
+    prove(case)?;
     let mut samples = vec![Vec::new(); case.commands.len()];
     // The first round warms up and does not count.
     for round in 0..=runs {
@@ -101,6 +105,21 @@ fn measure_case(case: &Case, runs: usize) -> Result<Vec<Vec<Sample>>> {
         }
     }
     Ok(samples)
+}
+
+/// Runs our command once and checks that it does its work: a time for nothing is no time.
+fn prove(case: &Case) -> Result<()> {
+    let printed = measure::output(&case.commands[0])?;
+    let fine = match case.effect {
+        Effect::Prints(text) => printed.contains(text),
+        Effect::Appends => inputs::have_grown(&case.inputs),
+    };
+    inputs::restore(&case.inputs)?;
+    if fine {
+        Ok(())
+    } else {
+        Err(format!("our command did nothing: {:?}", case.effect).into())
+    }
 }
 
 /// Prints what was measured and returns a line for each limit that does not hold.
@@ -203,6 +222,7 @@ mod tests {
                 cases::command("ours", "true", &[]),
                 cases::command("base", "true", &[]),
             ],
+            effect: Effect::Appends,
             limits: Vec::new(),
         };
         let medians = [sample(30, 64), sample(10, 1)];

@@ -83,12 +83,26 @@ pub fn workspace() -> &'static Path {
 /// Where clients are required: `CI=true` or `CTXFOLD_REQUIRE_CLIENTS=1`.
 pub fn report_missing(name: &str, version: &str) {
     let current = std::thread::current();
-    let test = current.name().unwrap_or("a test");
-    let what =
-        format!("NOT RUN: {test}: {name} {version} is not installed; run `cargo xtask clients`");
-    assert!(!required(), "{what}");
-    // A closed standard error must not turn a missing client into another failure.
-    drop(writeln!(std::io::stderr(), "{what}"));
+    match missing(
+        current.name().unwrap_or("a test"),
+        name,
+        version,
+        required(),
+    ) {
+        // A closed standard error must not turn a missing client into another failure.
+        Ok(report) => drop(writeln!(std::io::stderr(), "{report}")),
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+/// What to say about a missing client: a report where the test may be left, else a failure.
+fn missing(test: &str, name: &str, version: &str, required: bool) -> Result<String, String> {
+    let text = format!("{test}: {name} {version} is not installed; run `cargo xtask clients`");
+    if required {
+        Err(text)
+    } else {
+        Ok(format!("NOT RUN: {text}"))
+    }
 }
 
 /// Takes the client of a kind and version, or leaves the test with a report that it did not run.
@@ -128,4 +142,25 @@ fn required() -> bool {
 )]
 pub(crate) fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_client_is_a_failure_only_where_it_is_required() {
+        assert!(claude("0.0.0").is_none());
+        let report = missing("a::test", "claude", "0.0.0", false).unwrap();
+        assert!(
+            report.starts_with("NOT RUN: a::test: claude 0.0.0 "),
+            "{report}"
+        );
+        assert!(missing("a::test", "claude", "0.0.0", true).is_err());
+    }
+
+    #[test]
+    fn the_workspace_is_found_from_here() {
+        assert!(workspace().join("crates/test-support/Cargo.toml").is_file());
+    }
 }

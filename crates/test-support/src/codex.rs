@@ -1,7 +1,7 @@
 //! Codex in a clean home, against a [`MockResponses`].
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,8 +12,9 @@ use tempfile::TempDir;
 
 use crate::app_server::AppServer;
 use crate::clients::{Client, search_path};
-use crate::process::{Output, run};
+use crate::process::{Output, kill_programs_under, run};
 use crate::responses::MockResponses;
+use crate::terminal::Terminal;
 
 const TURN_LIMIT: Duration = Duration::from_mins(2);
 
@@ -179,6 +180,23 @@ trust_level = "trusted"
         AppServer::start(self.command().arg("app-server"))
     }
 
+    /// Starts the client in a terminal and waits until it takes input.
+    ///
+    /// The newest versions start a daemon with it, which dropping this home stops.
+    ///
+    /// # Panics
+    ///
+    /// When the terminal can't be started or the client never shows its prompt.
+    pub fn terminal(&self, arguments: &[&str], size: (u16, u16)) -> Terminal {
+        let all: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+        let program = self.client.program();
+        let terminal = Terminal::start(program, &all, &self.project(), &self.env, size);
+        if let Err(screen) = terminal.wait_until(TURN_LIMIT, |screen| screen.contains('›')) {
+            panic!("the client never asked for a prompt:\n{screen}");
+        }
+        terminal
+    }
+
     /// Every rollout of this home, archived and compressed ones too, sorted by path.
     pub fn rollouts(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -196,6 +214,21 @@ trust_level = "trusted"
                 .is_some_and(|name| name.to_string_lossy().contains(thread))
         };
         self.rollouts().into_iter().rfind(named)
+    }
+}
+
+impl Drop for CodexHome {
+    fn drop(&mut self) {
+        if self.codex_home().join("app-server-daemon").exists() {
+            drop(
+                self.command()
+                    .args(["app-server", "daemon", "stop"])
+                    .output(),
+            );
+            // The daemon runs a copy of the client from this home, and a second one that updates
+            // it; the second outlives the first.
+            kill_programs_under(self.home());
+        }
     }
 }
 

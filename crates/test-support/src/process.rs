@@ -1,7 +1,9 @@
 //! Running a child to its end: output collected, time bounded, the whole process group ended.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -86,5 +88,68 @@ pub(crate) fn kill_group(leader: u32) {
     if let Some(pid) = pid {
         // The group may have ended by itself.
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// Kills every process whose program lies below a folder.
+pub(crate) fn kill_programs_under(folder: &Path) {
+    for pid in programs_under(folder) {
+        if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// The processes whose program lies below a folder, where `/proc` tells.
+pub(crate) fn programs_under(folder: &Path) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let is_below = |entry: &fs::DirEntry| {
+        fs::read_link(entry.path().join("exe")).is_ok_and(|program| program.starts_with(folder))
+    };
+    let processes = entries.filter_map(Result::ok).filter(is_below);
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_below_a_folder_are_found_and_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("sleeper");
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = Command::new(&program).arg("600").spawn().unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        assert_eq!(programs_under(folder.path()), [id]);
+        kill_programs_under(folder.path());
+        assert!(!child.wait().unwrap().success());
+        assert!(programs_under(folder.path()).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "ran longer than")]
+    fn a_child_past_its_limit_is_killed() {
+        run(
+            Command::new("sleep").arg("600"),
+            b"",
+            Duration::from_millis(50),
+        );
+    }
+
+    #[test]
+    fn output_and_status_are_collected() {
+        let output = run(
+            Command::new("sh").args(["-c", "cat; echo err >&2; exit 3"]),
+            b"in",
+            Duration::from_secs(20),
+        );
+        assert_eq!((output.code(), output.stdout.as_str()), (3, "in"));
+        assert_eq!(output.stderr, "err\n");
     }
 }

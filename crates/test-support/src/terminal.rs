@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use tempfile::TempDir;
 
 use crate::clients::search_path;
 use crate::process::{Output, run};
 use crate::wait::poll;
 
 const TMUX_LIMIT: Duration = Duration::from_secs(20);
-static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A program in a tmux session. Dropping it ends the session and the tmux server with it.
 #[derive(Debug)]
 pub struct Terminal {
-    socket: String,
+    /// Holds the tmux server's socket, and goes with it.
+    folder: TempDir,
 }
 
 impl Terminal {
@@ -41,10 +42,8 @@ impl Terminal {
         env: &BTreeMap<String, String>,
         (columns, rows): (u16, u16),
     ) -> Self {
-        let count = NEXT.fetch_add(1, Ordering::Relaxed);
-        let terminal = Self {
-            socket: format!("ctxfold-{}-{count}", std::process::id()),
-        };
+        let folder = TempDir::with_prefix("tmux-").expect("a temporary folder can be made");
+        let terminal = Self { folder };
         let mut command = terminal.tmux();
         command
             .args(["-f", "/dev/null", "new-session", "-d", "-s", "main"])
@@ -141,7 +140,10 @@ impl Terminal {
             .env_clear()
             .env("PATH", search_path())
             .env("LANG", "C.UTF-8");
-        command.args(["-L", &self.socket, "-u"]);
+        command
+            .arg("-S")
+            .arg(self.folder.path().join("socket"))
+            .arg("-u");
         command
     }
 }

@@ -20,7 +20,17 @@ pub(super) struct Case {
     pub(super) inputs: Vec<Input>,
     /// Ours first, then the baselines.
     pub(super) commands: Vec<Measured>,
+    pub(super) effect: Effect,
     pub(super) limits: Vec<Limit>,
+}
+
+/// How one sees that our command did its work.
+#[derive(Debug)]
+pub(super) enum Effect {
+    /// Standard output holds this text.
+    Prints(&'static str),
+    /// One of the inputs has grown.
+    Appends,
 }
 
 /// What the project promises for a case.
@@ -76,6 +86,7 @@ fn start(ours: Ours<'_>) -> Case {
             ours("ctxfold --version", &["--version"]),
             command("true", "/bin/true", &[]),
         ],
+        effect: Effect::Prints(env!("CARGO_PKG_VERSION")),
         limits: vec![Limit::Ratio {
             baseline: 1,
             most: 3.0,
@@ -122,6 +133,7 @@ fn compact_claude(ours: Ours<'_>, home: &Path) -> Case {
             ours("ctxfold compact", &["compact", "--quiet", &path]),
             command("wc -l", "wc", &["-l", &path]),
         ],
+        effect: Effect::Appends,
         limits: vec![
             Limit::Ratio {
                 baseline: 1,
@@ -149,6 +161,7 @@ fn inspect_claude(ours: Ours<'_>, home: &Path) -> Case {
             command("node", "node", &[NODE_BASELINE, &path]),
             command("wc -l", "wc", &["-l", &path]),
         ],
+        effect: Effect::Prints("{"),
         limits: vec![
             Limit::Ratio {
                 baseline: 1,
@@ -185,6 +198,7 @@ fn compact_codex(ours: Ours<'_>, home: &Path) -> Case {
             ours("ctxfold compact", &["compact", "--quiet", &text]),
             command("wc -l", "wc", &["-l", &text]),
         ],
+        effect: Effect::Appends,
         limits: vec![
             Limit::Ratio {
                 baseline: 1,
@@ -196,7 +210,9 @@ fn compact_codex(ours: Ours<'_>, home: &Path) -> Case {
 }
 
 fn hook(ours: Ours<'_>, home: &Path) -> Case {
+    // So full that the monitor has something to say.
     let session = ClaudeSession {
+        last_tokens: 900_000,
         old_bytes: 98 * MIB,
         progress_percent: 30,
         ..live_2mb()
@@ -230,6 +246,7 @@ fn hook(ours: Ours<'_>, home: &Path) -> Case {
             command("true", "/bin/true", &[]),
             command("node -e 0", "node", &["-e", "0"]),
         ],
+        effect: Effect::Prints("additionalContext"),
         limits: vec![
             Limit::Ratio {
                 baseline: 1,

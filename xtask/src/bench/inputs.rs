@@ -84,6 +84,16 @@ fn generate(input: &Input) -> std::io::Result<()> {
     fs::write(input.stamp(), format!("{length}\n{}", input.recipe()))
 }
 
+/// Whether a run appended to one of the files.
+pub(super) fn have_grown(inputs: &[Input]) -> bool {
+    inputs.iter().any(|input| {
+        let now = fs::metadata(&input.path)
+            .ok()
+            .map(|metadata| metadata.len());
+        now > input.recorded_length()
+    })
+}
+
 /// Cuts off what a run appended.
 pub(super) fn restore(inputs: &[Input]) -> Result<()> {
     for input in inputs {
@@ -118,7 +128,9 @@ mod tests {
         let mut text = fs::read_to_string(&input.path).unwrap();
         text.push_str("appended\n");
         fs::write(&input.path, &text).unwrap();
+        assert!(have_grown(std::slice::from_ref(&input)));
         restore(std::slice::from_ref(&input)).unwrap();
+        assert!(!have_grown(std::slice::from_ref(&input)));
         assert_eq!(fs::metadata(&input.path).unwrap().len(), length);
 
         let modified = fs::metadata(&input.path).unwrap().modified().unwrap();

@@ -4,13 +4,14 @@
 //! fresh copy of this program runs each command. On Linux the number starts at that copy's own
 //! memory, some megabytes, which a bare process in the same table shows.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::shell::{Result, read};
+use crate::shell::{Result, read, show};
 
 /// A command of a case.
 #[derive(Debug, Clone)]
@@ -49,6 +50,29 @@ pub(super) fn in_own_process(measured: &Measured) -> Result<Sample> {
         .arg("measure")
         .arg(&measured.program)
         .args(&measured.arguments);
+    if let Some(stdin) = &measured.stdin {
+        command.env("CTXFOLD_BENCH_STDIN", stdin);
+    }
+    let answer = read(at_home(&mut command, measured))?;
+    parse(&answer).ok_or_else(|| "the measuring process answered nonsense".into())
+}
+
+/// Runs a command as it is and returns what it prints.
+pub(super) fn output(measured: &Measured) -> Result<String> {
+    let mut command = Command::new(&measured.program);
+    at_home(command.args(&measured.arguments), measured).stdin(stdin(measured.stdin.as_deref())?);
+    let shown = show(&command);
+    let output = command
+        .output()
+        .map_err(|error| format!("failed to start {shown}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{shown} ended with {}\n{}", output.status, stderr.trim()).into())
+}
+
+fn at_home<'a>(command: &'a mut Command, measured: &Measured) -> &'a mut Command {
     if let Some(home) = &measured.home {
         for variable in [
             "XDG_CONFIG_HOME",
@@ -60,22 +84,24 @@ pub(super) fn in_own_process(measured: &Measured) -> Result<Sample> {
         }
         command.env("HOME", home);
     }
-    if let Some(stdin) = &measured.stdin {
-        command.env("CTXFOLD_BENCH_STDIN", stdin);
-    }
-    parse(&read(&mut command)?).ok_or_else(|| "the measuring process answered nonsense".into())
+    command
+}
+
+fn stdin(path: Option<&Path>) -> Result<Stdio> {
+    let Some(path) = path else {
+        return Ok(Stdio::null());
+    };
+    let file = File::open(path);
+    Ok(file
+        .map(Stdio::from)
+        .map_err(|e| format!("failed to open {}: {e}", path.display()))?)
 }
 
 /// The hidden task behind [`in_own_process`]: runs the command that the arguments are, and prints
 /// nanoseconds and bytes.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let (program, rest) = arguments.split_first().ok_or("measure what?")?;
-    let stdin = match stdin_path() {
-        Some(path) => std::fs::File::open(&path)
-            .map(Stdio::from)
-            .map_err(|error| format!("failed to open {}: {error}", path.display()))?,
-        None => Stdio::null(),
-    };
+    let stdin = stdin(stdin_path().as_deref())?;
     let mut command = Command::new(program);
     command
         .args(rest)

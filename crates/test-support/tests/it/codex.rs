@@ -1,11 +1,14 @@
 //! Codex, driven for real: one test a scene, each on every pinned version.
 
 use std::fs;
+use std::time::Duration;
 
 use ctxfold_test_support::{
     CodexHome, MockResponses, Recorded, ResponsesTurn, clients, require_client,
 };
 use serde_json::json;
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// How many items of a type a request's input holds.
 fn count(request: &Recorded, kind: &str) -> usize {
@@ -159,4 +162,29 @@ fn the_newest_client_reverts_a_thread() {
     let last = mock.log().last();
     assert!(last.holds("the first prompt") && !last.holds("the second prompt"));
     assert_eq!(home.rollouts().len(), 2);
+}
+
+#[test]
+fn the_newest_client_takes_prompts_in_a_terminal() {
+    let client = require_client!(codex, clients::CODEX[0]);
+    let mock = MockResponses::start();
+    mock.on("HELLO", [ResponsesTurn::text("TERMINAL-ANSWER")]);
+    let home = CodexHome::new(&client, &mock);
+    let terminal = home.terminal(&[], (100, 40));
+    terminal.type_text("HELLO there");
+    terminal.wait_for("HELLO there", MINUTE);
+    terminal.press("Enter");
+    terminal.wait_for("TERMINAL-ANSWER", MINUTE);
+    drop(terminal);
+    assert_eq!(home.rollouts().len(), 1);
+    let folder = home.home().to_owned();
+    drop(home);
+    let alive = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(Result::ok)
+        .filter(|entry| {
+            let program = fs::read_link(entry.path().join("exe"));
+            program.is_ok_and(|program| program.starts_with(&folder))
+        });
+    assert_eq!(alive.count(), 0, "the daemon is stopped");
 }
