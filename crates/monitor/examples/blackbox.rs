@@ -2,7 +2,7 @@
 //!
 //! `blackbox hook [--host HOST] [--until-eof]` answers a hook call, `blackbox statusline [--scale
 //! window]` draws the line and writes the bridge. Unknown arguments are ignored, since a hook never
-//! fails its host. `blackbox hammer SESSION TIMES` takes so many steps in one process.
+//! fails its host.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ctxfold_hook::{Event as HookEvent, Host, Input, Limits, Name, Part, Reply, Until};
 use ctxfold_monitor::{
-    Config, Effect, Event, Happening, Overrides, Places, Planning, Reading, Scale, SessionId,
-    Settings, Show, Source, Store, Wording, advise, branch, branch_with_marks, exists,
-    find_planning, is_tracked, statusline, step,
+    Config, Effect, Event, Happening, Overrides, Places, Planning, Scale, SessionId, Settings,
+    Show, Store, Wording, advise, branch, branch_with_marks, exists, find_planning, is_tracked,
+    statusline, step,
 };
 
 fn main() -> ExitCode {
@@ -22,7 +22,6 @@ fn main() -> ExitCode {
     let answer = match args.first().map(String::as_str) {
         Some("hook") => hook(&args, &env),
         Some("statusline") => line(&args, &env),
-        Some("hammer") => return hammer(&args, &env),
         _ => return ExitCode::from(2),
     };
     let _ = std::io::stdout().write_all(answer.unwrap_or_default().as_bytes());
@@ -73,35 +72,6 @@ fn flag<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
         .skip_while(|a| *a != name)
         .nth(1)
         .map(String::as_str)
-}
-
-/// Counts tool calls of one session as fast as it goes; fails when one was not counted.
-fn hammer(args: &[String], env: &Env) -> ExitCode {
-    let [_, session, times] = args else {
-        return ExitCode::from(2);
-    };
-    let (Ok(id), Ok(times)) = (SessionId::new(session), times.parse::<u32>()) else {
-        return ExitCode::from(2);
-    };
-    let reading = Reading::of_tokens(70, 100, Source::Transcript, Some(env.now));
-    let event = Event {
-        happening: Happening::ToolCall,
-        reading: Some(reading),
-    };
-    let config = Config {
-        repeat: u64::MAX,
-        ..Config::default()
-    };
-    let count = |_| {
-        env.store
-            .transact(&id, |state| step(state, &event, &config, env.now))
-            .is_ok()
-    };
-    if (0..times).all(count) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
 }
 
 // ---- hook

@@ -8,7 +8,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::table::program;
+/// An example program, which cargo builds beside this test.
+pub(crate) fn example(name: &str) -> String {
+    let test = std::env::current_exe().unwrap();
+    let path = test
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .join("examples")
+        .join(name);
+    assert!(
+        path.exists(),
+        "{} is missing: cargo build --examples",
+        path.display()
+    );
+    path.to_str().unwrap().to_owned()
+}
 
 /// A home, a project and a temporary folder.
 pub(crate) struct Lab {
@@ -62,7 +78,7 @@ impl Lab {
 
     /// Calls the program; fails when it fails, talks on stderr, or takes ten seconds.
     pub(crate) fn run(&self, args: &[&str], env: &[(&str, &Path)], input: &str) -> String {
-        let mut command = Command::new(program());
+        let mut command = Command::new(example("blackbox"));
         command
             .args(args)
             .env_clear()

@@ -8,7 +8,7 @@ use ctxfold_monitor::{
     Config, Effect, Event, Happening, Places, Reading, SessionId, Source, Store, step,
 };
 
-use crate::table::program;
+use crate::call::example;
 
 const NOW: u64 = 1_800_000_000;
 
@@ -62,13 +62,10 @@ fn a_thousand_first_calls_give_one_warning() {
 fn eight_processes_lose_nothing() {
     const TIMES: u64 = 150;
     let folder = tempfile::tempdir().unwrap();
-    let program = program();
+    let program = example("hammer");
     let start = || -> Child {
         let mut hammer = Command::new(&program);
-        hammer
-            .args(["hammer", "s", &TIMES.to_string()])
-            .env_clear()
-            .env("TMPDIR", folder.path());
+        hammer.arg(folder.path()).args(["s", &TIMES.to_string()]);
         hammer.stdin(Stdio::null()).spawn().unwrap()
     };
     let processes: Vec<Child> = (0..8).map(|_| start()).collect();

@@ -1,28 +1,10 @@
 //! The black-box table, run against the example program.
 
-use std::path::PathBuf;
-
 use crate::blackbox::{Commands, Status, run};
-
-/// The example `blackbox`, which cargo builds beside this test.
-pub(crate) fn program() -> String {
-    let test = std::env::current_exe().unwrap();
-    let path: PathBuf = test
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples/blackbox");
-    assert!(
-        path.exists(),
-        "{} is missing: cargo build --example blackbox",
-        path.display()
-    );
-    path.to_str().unwrap().to_owned()
-}
+use crate::call::example;
 
 fn check(profile: &str, statusline: &[&str], at_least: usize) {
-    let program = program();
+    let program = example("blackbox");
     let commands = Commands {
         monitor: vec![program.clone(), "hook".into(), "--until-eof".into()],
         statusline: [program.as_str(), "statusline"]
