@@ -18,7 +18,7 @@ const TMUX_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Terminal {
     /// Holds the tmux server's socket, and goes with it.
-    folder: TempDir,
+    own: TempDir,
 }
 
 impl Terminal {
@@ -42,8 +42,9 @@ impl Terminal {
         env: &BTreeMap<String, String>,
         (columns, rows): (u16, u16),
     ) -> Self {
-        let folder = TempDir::with_prefix("tmux-").expect("a temporary folder can be made");
-        let terminal = Self { folder };
+        let terminal = Self {
+            own: TempDir::with_prefix("tmux-").expect("a temporary folder can be made"),
+        };
         let mut command = terminal.tmux();
         command
             .args(["-f", "/dev/null", "new-session", "-d", "-s", "main"])
@@ -142,7 +143,7 @@ impl Terminal {
             .env("LANG", "C.UTF-8");
         command
             .arg("-S")
-            .arg(self.folder.path().join("socket"))
+            .arg(self.own.path().join("socket"))
             .arg("-u");
         command
     }
