@@ -306,6 +306,6 @@ fn telling_line(output: &str) -> String {
             .map(str::trim)
             .filter(|line| !line.is_empty())
     };
-    let line = lines().find(says_error).or_else(|| lines().last());
+    let line = lines().find(says_error).or_else(|| lines().next_back());
     line.unwrap_or_default().chars().take(LONGEST).collect()
 }

@@ -20,6 +20,7 @@ mod rules;
 mod settle;
 mod standing;
 mod summary;
+mod told;
 
 pub use error::{Refusal, Rejected};
 pub use fold::{Ending, FoldedLine};
@@ -30,7 +31,7 @@ pub use prune::{PruneJob, PruneOptions};
 pub use redact::{Redacted, SecretKind, redact};
 pub use request::{Answer, Failure, ModelRequest, Schema, Step};
 pub use rules::{Rule, RuleSet};
-pub use summary::{SummaryJob, SummaryOptions};
+pub use summary::{SECTIONS, SummaryJob, SummaryOptions};
 
 /// The newest messages that stay verbatim by default.
 pub const KEEP_RECENT: usize = 6;

@@ -118,7 +118,7 @@ pub fn mask(transcript: &Transcript, options: &MaskOptions) -> Result<Plan, Refu
     let tail = pins::tail(transcript, options.keep_recent)?;
     let mut plan = Plan::keep_all(transcript, Mode::Mask);
     plan.tail = tail;
-    plan.notes = note(transcript, tail);
+    add_note(transcript, &mut plan);
     plan.measure(transcript);
     let mut bytes = plan.after.bytes;
     for candidate in candidates(transcript, tail, options) {
@@ -146,22 +146,27 @@ pub fn mask(transcript: &Transcript, options: &MaskOptions) -> Result<Plan, Refu
     Ok(plan)
 }
 
-/// The note, on the last answer before the tail, unless the conversation has it already.
-pub(crate) fn note(transcript: &Transcript, tail: usize) -> Vec<Note> {
-    let answers = || {
-        let messages = transcript.messages.iter().enumerate();
-        messages.filter(|(_, m)| m.author == Author::Assistant)
-    };
-    if answers().any(|(_, m)| m.text().contains(NOTE)) {
-        return Vec::new();
+/// Puts the note on the last answer before the tail that stays, unless the conversation has it
+/// already.
+pub(crate) fn add_note(transcript: &Transcript, plan: &mut Plan) {
+    let is_answer = |m: &usize| transcript.messages[*m].author == Author::Assistant;
+    let mut answers = (0..transcript.messages.len()).filter(is_answer);
+    if answers.any(|m| transcript.messages[m].text().contains(NOTE)) {
+        return;
     }
-    answers()
-        .take_while(|(index, _)| *index < tail)
-        .last()
-        .map(|(message, _)| Note {
+    let stays = plan.stays(transcript);
+    let head = 0..plan.tail.min(transcript.messages.len());
+    let Some(message) = head.rev().find(|m| is_answer(m) && stays[*m]) else {
+        return;
+    };
+    match plan.notes.iter_mut().find(|note| note.message == message) {
+        Some(note) => {
+            note.text.push('\n');
+            note.text.push_str(NOTE);
+        }
+        None => plan.notes.push(Note {
             message,
             text: NOTE.to_owned(),
-        })
-        .into_iter()
-        .collect()
+        }),
+    }
 }

@@ -22,27 +22,27 @@ pub struct Redacted {
 /// A kind's pattern. The group `s` is the secret; the whole match where there is no such group.
 struct Pattern {
     kind: SecretKind,
-    pattern: &'static str,
+    form: &'static str,
     /// Whether a match is a secret, by the name before it and the secret itself.
     is_secret: fn(name: &str, secret: &str) -> bool,
 }
 
-const fn pattern(kind: SecretKind, pattern: &'static str) -> Pattern {
+const fn pattern(kind: SecretKind, form: &'static str) -> Pattern {
     Pattern {
         kind,
-        pattern,
+        form,
         is_secret: always,
     }
 }
 
 const fn tested(
     kind: SecretKind,
-    pattern: &'static str,
+    form: &'static str,
     is_secret: fn(&str, &str) -> bool,
 ) -> Pattern {
     Pattern {
         kind,
-        pattern,
+        form,
         is_secret,
     }
 }
@@ -254,7 +254,7 @@ struct Compiled {
 }
 
 static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
-    let patterns: Vec<&str> = PATTERNS.iter().map(|p| p.pattern).collect();
+    let patterns: Vec<&str> = PATTERNS.iter().map(|p| p.form).collect();
     Compiled {
         set: RegexSet::new(&patterns).expect("the patterns are constant and tested"),
         each: patterns

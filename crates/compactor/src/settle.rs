@@ -2,6 +2,7 @@
 //! the dropped calls on the nearest answer that stays.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use ctxfold_transcript::{Action, Author, Call, Note, Plan, Target, Transcript, text_bytes};
 
@@ -130,7 +131,7 @@ fn drop_note(transcript: &Transcript, calls: &[usize]) -> String {
         text.push_str(&one_line(&call.address));
     }
     if unnamed > 0 {
-        text.push_str(&format!("\n  and {unnamed} more"));
+        let _ = write!(text, "\n  and {unnamed} more");
     }
     text.push(']');
     text
