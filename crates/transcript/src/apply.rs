@@ -12,7 +12,8 @@ use crate::{
 impl Plan {
     /// The conversation as it is after the plan, which must be valid for `transcript`.
     ///
-    /// A summary becomes a message of [`Author::Summary`] from the row [`RowId::NEW`]; a note is
+    /// A summary becomes a message of [`Author::Summary`] from the row [`RowId::NEW`], followed by
+    /// what [`Transcript::standing`] names; a note is
     /// put behind the last text of its message, or before its first call where it has none.
     /// The fill is kept and marked as stale.
     pub fn apply(&self, transcript: &Transcript) -> Transcript {
@@ -26,6 +27,7 @@ impl Plan {
         let first = match &self.summary {
             Some(summary) => {
                 out.messages.push(summary_message(summary));
+                out.messages.extend(transcript.standing(self.tail));
                 self.tail
             }
             None => 0,

@@ -216,6 +216,30 @@ impl Transcript {
         self.messages.iter().map(Message::bytes).sum()
     }
 
+    /// What outlives a summary of the messages before `tail`: attachments that may not be folded,
+    /// because the client would announce them anew. Each in its message, without what else is in
+    /// it.
+    pub fn standing(&self, tail: usize) -> Vec<Message> {
+        let before = self.messages.get(..tail).unwrap_or(&self.messages);
+        let stands = |b: &&Block| {
+            matches!(
+                b.content,
+                Content::Attachment {
+                    foldable: false,
+                    ..
+                }
+            )
+        };
+        before
+            .iter()
+            .map(|message| Message {
+                blocks: message.blocks.iter().filter(stands).cloned().collect(),
+                ..message.clone()
+            })
+            .filter(|message| !message.blocks.is_empty())
+            .collect()
+    }
+
     /// The scale that turns bytes of this transcript into tokens.
     pub fn scale(&self) -> Scale {
         Scale::new(
@@ -232,5 +256,37 @@ impl Transcript {
             bytes,
             tokens: self.scale().tokens(bytes),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Author, Builder, Content, Mode, Plan};
+
+    /// What the client would announce anew outlives a summary, alone and in its size.
+    #[test]
+    fn announcements_outlive_a_summary() {
+        let mut b = Builder::new();
+        b.message(Author::User).text("one");
+        b.message(Author::Client)
+            .attachment("skills", "skills", "a list of skills")
+            .attachment("file", "a.rs", "fn main() {}");
+        b.message(Author::User).text("two");
+        let mut transcript = b.build();
+        if let Content::Attachment { foldable, .. } = &mut transcript.messages[1].blocks[0].content
+        {
+            *foldable = false;
+        }
+        let standing = transcript.standing(2);
+        assert_eq!(standing.len(), 1);
+        assert_eq!(standing[0].blocks, transcript.messages[1].blocks[..1]);
+
+        let mut plan = Plan::keep_all(&transcript, Mode::Summary);
+        plan.tail = 2;
+        plan.summary = Some("s".repeat(10));
+        plan.measure(&transcript);
+        let kept = transcript.messages[1].blocks[0].bytes + transcript.messages[2].bytes();
+        assert_eq!(plan.after.bytes, kept + 10);
+        assert_eq!(plan.after.messages, plan.apply(&transcript).messages.len());
     }
 }

@@ -149,7 +149,12 @@ impl Plan {
             Some(summary) => {
                 let tail = transcript.messages.get(self.tail..).unwrap_or_default();
                 let bytes: u64 = tail.iter().map(crate::Message::bytes).sum();
-                (tail.len() + 1, bytes + text_bytes(summary))
+                let standing = transcript.standing(self.tail);
+                let standing_bytes: u64 = standing.iter().map(crate::Message::bytes).sum();
+                (
+                    standing.len() + tail.len() + 1,
+                    standing_bytes + bytes + text_bytes(summary),
+                )
             }
             None => self.measure_decisions(transcript),
         };
