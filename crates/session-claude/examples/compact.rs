@@ -4,7 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ctxfold_session_claude::{CommitOptions, Options, Session, Stamp};
-use ctxfold_transcript::{Action, Author, Mode, Note, Plan, Target, Content, BlockRef};
+use ctxfold_transcript::{Action, Author, BlockRef, Content, Mode, Note, Plan, Target};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -17,7 +17,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let counter = std::cell::Cell::new(now.as_nanos());
     let stamp = Stamp::new(now.as_millis() as i64, move || {
         counter.set(counter.get() + 1);
-        counter.get().wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+        counter
+            .get()
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
     });
     let append = if mode == "undo" {
         session.prepare_undo(&stamp)?
@@ -30,7 +32,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut plan = Plan::keep_all(transcript, kind);
         plan.tail = transcript.messages.len().saturating_sub(keep);
         while kind == Mode::Summary
-            && !matches!(transcript.messages[plan.tail].author, Author::User | Author::Assistant)
+            && !matches!(
+                transcript.messages[plan.tail].author,
+                Author::User | Author::Assistant
+            )
         {
             plan.tail -= 1;
         }
@@ -70,13 +75,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let answers = transcript.messages.iter().enumerate().take(plan.tail);
             plan.notes = answers
                 .filter(|(_, m)| m.author == Author::Assistant && m.calls().next().is_some())
-                .map(|(message, _)| Note { message, text: format!("[NOTE-{message}]") })
+                .map(|(message, _)| Note {
+                    message,
+                    text: format!("[NOTE-{message}]"),
+                })
                 .collect();
         }
         plan.measure(transcript);
         println!("{:?} -> {:?}", plan.before, plan.after);
         session.prepare(&plan, &stamp)?
     };
-    println!("{:?}", append.commit(&CommitOptions::default().keep_mtime(true))?);
+    println!(
+        "{:?}",
+        append.commit(&CommitOptions::default().keep_mtime(true))?
+    );
     Ok(())
 }

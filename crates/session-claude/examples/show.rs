@@ -12,9 +12,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         print!("{:?} {} bytes:", message.author, message.bytes());
         for block in &message.blocks {
             match &block.content {
-                Content::Text(text) => print!(" text {:?}", text.chars().take(40).collect::<String>()),
+                Content::Text(text) => {
+                    print!(" text {:?}", text.chars().take(40).collect::<String>())
+                }
                 Content::ToolCall(call) => print!(" call {}", transcript.calls[*call].label),
-                Content::ToolResult { call, .. } => print!(" result of {call:?}, {} bytes", block.bytes),
+                Content::ToolResult { call, .. } => {
+                    print!(" result of {call:?}, {} bytes", block.bytes)
+                }
                 Content::Attachment { kind, .. } => print!(" {kind}"),
                 other => print!(" {other:?}"),
             }
@@ -22,7 +26,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!();
     }
     for call in &transcript.calls {
-        println!("{} {} {:?} {:?}", call.address, call.label, call.outcome, call.activities);
+        println!(
+            "{} {} {:?} {:?}",
+            call.address, call.label, call.outcome, call.activities
+        );
     }
     println!("{:?} {:?}", transcript.measure(), transcript.fill);
     println!("{:?}", session.meta());

@@ -10,7 +10,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     }
     ctxfold_session_claude::folded(path.as_ref(), &mut |folded| {
-        println!("{} {} {} bytes", folded.address, folded.label, folded.text().len());
+        println!(
+            "{} {} {} bytes",
+            folded.address,
+            folded.label,
+            folded.text().len()
+        );
         true
     })?;
     Ok(())

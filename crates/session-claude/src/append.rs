@@ -153,9 +153,9 @@ impl Append {
         let offset = end.saturating_sub(self.bytes.len() as u64);
         file.sync_data()
             .map_err(fail("failed to flush the session after the append"))?;
-        let repaired = self
-            .repair(&mut file, offset)
-            .map_err(fail("appended, but failed to include the rows that arrived meanwhile"))?;
+        let repaired = self.repair(&mut file, offset).map_err(fail(
+            "appended, but failed to include the rows that arrived meanwhile",
+        ))?;
         if let (true, Some(modified)) = (options.keep_mtime, self.expected.modified) {
             // Only the order of `--continue` depends on it; the append is done.
             let _ = file.set_times(FileTimes::new().set_modified(modified));
@@ -175,8 +175,8 @@ impl Append {
 
     fn check(&self, file: &File) -> Result<(), Error> {
         let path = &self.path;
-        let now = FileStamp::of(file)
-            .map_err(|e| Error::io(path, "failed to look at the session", e))?;
+        let now =
+            FileStamp::of(file).map_err(|e| Error::io(path, "failed to look at the session", e))?;
         if now != self.expected {
             let message = "the session changed since it was read";
             return Err(Error::new(ErrorKind::Changed, message).at(path));
@@ -250,9 +250,12 @@ impl Append {
         let mut copy = create
             .open(out)
             .map_err(|e| Error::io(out, "failed to create the copy", e))?;
-        let written = io::copy(&mut Read::by_ref(&mut file).take(self.expected.len), &mut copy)
-            .and_then(|n| copy.write_all(&self.bytes).map(|()| n))
-            .and_then(|n| copy.sync_all().map(|()| n));
+        let written = io::copy(
+            &mut Read::by_ref(&mut file).take(self.expected.len),
+            &mut copy,
+        )
+        .and_then(|n| copy.write_all(&self.bytes).map(|()| n))
+        .and_then(|n| copy.sync_all().map(|()| n));
         let copied = match written {
             Ok(copied) => copied,
             Err(e) => {

@@ -16,8 +16,16 @@ pub(crate) struct Parsed {
 /// A block, before calls and results are paired.
 pub(crate) enum What {
     Done(Content),
-    Call { id: String, tool: String, input: String },
-    Result { id: String, parts: Vec<Part>, is_error: bool },
+    Call {
+        id: String,
+        tool: String,
+        input: String,
+    },
+    Result {
+        id: String,
+        parts: Vec<Part>,
+        is_error: bool,
+    },
 }
 
 /// The blocks of a message's `content`.
@@ -94,7 +102,10 @@ pub(crate) fn parts(content: &str) -> Vec<Part> {
 
 fn image(object: &Object<'_>) -> Image {
     let source = object.object("source");
-    let data = source.as_ref().and_then(|s| s.get("data")).unwrap_or("\"\"");
+    let data = source
+        .as_ref()
+        .and_then(|s| s.get("data"))
+        .unwrap_or("\"\"");
     Image {
         media_type: source
             .as_ref()

@@ -95,8 +95,11 @@ pub(crate) fn chain(live: &Live, file_len: u64) -> Chain {
 impl<'a> Tree<'a> {
     fn new(live: &'a Live) -> Tree<'a> {
         let rows = &live.rows[..];
-        let index: HashMap<&str, usize> =
-            rows.iter().enumerate().map(|(i, r)| (&*r.uuid, i)).collect();
+        let index: HashMap<&str, usize> = rows
+            .iter()
+            .enumerate()
+            .map(|(i, r)| (&*r.uuid, i))
+            .collect();
         let parents: Vec<Option<usize>> = rows
             .iter()
             .map(|r| r.parent.as_ref().and_then(|p| index.get(&**p).copied()))
@@ -223,7 +226,11 @@ impl<'a> Tree<'a> {
             if preserves && boundary.is_some_and(|at| row < at) {
                 continue;
             }
-            return Some(if prompt.explicit { row } else { self.deepest(row) });
+            return Some(if prompt.explicit {
+                row
+            } else {
+                self.deepest(row)
+            });
         }
         let anchor = boundary
             .and_then(|at| self.rows[at].boundary.as_ref()?.anchor.as_deref())
@@ -292,7 +299,12 @@ impl<'a> Tree<'a> {
             .collect();
         let mut answers: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut owner: HashMap<usize, &str> = HashMap::new();
-        for (i, row) in self.rows.iter().enumerate().filter(|&(i, _)| self.visible[i]) {
+        for (i, row) in self
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|&(i, _)| self.visible[i])
+        {
             if let Some(id) = row.message_id.as_deref() {
                 if messages.contains(id) {
                     answers.entry(id).or_default().push(i);
@@ -301,7 +313,12 @@ impl<'a> Tree<'a> {
             }
         }
         let mut results: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (i, row) in self.rows.iter().enumerate().filter(|&(i, _)| self.visible[i]) {
+        for (i, row) in self
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|&(i, _)| self.visible[i])
+        {
             if row.kind != Kind::User || !row.results {
                 continue;
             }

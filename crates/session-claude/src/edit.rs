@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_note_goes_behind_the_text_and_keeps_its_escapes() {
-        let row = r#"{"message":{"content":[{"type":"thinking"},{"type":"text","text":"a\ud800"}]}}"#;
+        let row =
+            r#"{"message":{"content":[{"type":"thinking"},{"type":"text","text":"a\ud800"}]}}"#;
         let edit = Edit {
             note: Some((1, "n\"".into())),
             ..Edit::default()
@@ -163,7 +164,10 @@ mod tests {
             gone: vec![1],
             ..Edit::default()
         };
-        assert_eq!(edited(row, &edit).unwrap(), r#"{"message":{"content":[{"a":1},{"c":3}]}}"#);
+        assert_eq!(
+            edited(row, &edit).unwrap(),
+            r#"{"message":{"content":[{"a":1},{"c":3}]}}"#
+        );
         assert_eq!(block_count(row), 3);
     }
 

@@ -74,7 +74,14 @@ mod tests {
 
     #[test]
     fn ids_that_do_not_serve_have_no_key() {
-        let keys = call_keys(&["toolu_01AAAAAA", "toolu_01BAAAAA", "", "x y z a b", "same_1", "same_1"]);
+        let keys = call_keys(&[
+            "toolu_01AAAAAA",
+            "toolu_01BAAAAA",
+            "",
+            "x y z a b",
+            "same_1",
+            "same_1",
+        ]);
         assert_eq!(keys[0].as_deref(), Some("AAAAAA"));
         assert_eq!(keys[1].as_deref(), Some("BAAAAA"));
         assert_eq!(&keys[2..], [None, None, None, None]);

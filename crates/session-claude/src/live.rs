@@ -68,17 +68,24 @@ impl Live {
         }
     }
 
-    /// Takes in a row that is appended. A newer version keeps its first version's place.
-    pub(crate) fn push_newer(&mut self, mut row: Row) {
-        if let Some(old) = self.rows.iter_mut().find(|r| r.uuid == row.uuid) {
-            row.order = old.order;
-            *old = row;
-            return;
+    /// Takes in rows that are appended. A newer version keeps its first version's place.
+    pub(crate) fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
+        let mut index: HashMap<Box<str>, usize> = HashMap::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            index.insert(row.uuid.clone(), at);
         }
-        if row.boundary.is_some() && !row.sidechain {
-            self.boundary = Some(self.rows.len());
+        for mut row in rows {
+            if let Some(&at) = index.get(&row.uuid) {
+                row.order = self.rows[at].order;
+                self.rows[at] = row;
+                continue;
+            }
+            if row.boundary.is_some() && !row.sidechain {
+                self.boundary = Some(self.rows.len());
+            }
+            index.insert(row.uuid.clone(), self.rows.len());
+            self.rows.push(row);
         }
-        self.rows.push(row);
     }
 }
 
@@ -125,8 +132,10 @@ pub(crate) fn read(file: &File, len: u64) -> io::Result<Live> {
                 reader.bytes(bytes, extent, first);
             }
             Found::Long => {
-                let head: Result<Head, _> =
-                    serde_json::from_reader(BufReader::with_capacity(1 << 16, lines.stream(extent)?));
+                let head: Result<Head, _> = serde_json::from_reader(BufReader::with_capacity(
+                    1 << 16,
+                    lines.stream(extent)?,
+                ));
                 // A long line that is no JSON is damage; it is loaded so that it can be salvaged.
                 let load = match head {
                     Ok(head) => reader.wants(&head),
@@ -245,7 +254,10 @@ impl Reader {
         self.asked.remove(&uuid);
         if let Some(parent) = &row.parent {
             if !self.index.contains_key(parent) {
-                self.asked.entry(parent.clone()).or_default().push(uuid.clone());
+                self.asked
+                    .entry(parent.clone())
+                    .or_default()
+                    .push(uuid.clone());
             }
         }
         if salvaged {
@@ -304,8 +316,7 @@ impl Reader {
         let mut live = self.live;
         let boundary = live.boundary.map(|at| live.rows[at].uuid.clone());
         live.rows.sort_by_key(|row| row.order);
-        live.boundary =
-            boundary.and_then(|uuid| live.rows.iter().position(|row| row.uuid == uuid));
+        live.boundary = boundary.and_then(|uuid| live.rows.iter().position(|row| row.uuid == uuid));
         live.prompts.reverse();
         live.findings.reverse();
         live

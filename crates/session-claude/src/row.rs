@@ -58,7 +58,10 @@ pub(crate) enum Line {
     Row(Box<Row>),
     /// A row that has a place in the tree but is no part of the conversation: progress and kinds
     /// that are not known. The client looks through them.
-    Through { uuid: Box<str>, parent: Option<Box<str>> },
+    Through {
+        uuid: Box<str>,
+        parent: Option<Box<str>>,
+    },
     /// The client's note of the newest prompt and leaf.
     LastPrompt(LastPrompt),
     /// A title: the kind of row, and the title.

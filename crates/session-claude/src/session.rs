@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use ctxfold_transcript::{Block, Content, Plan, Transcript};
 
 use crate::chain::{self, Chain};
+use crate::findings::Code;
 use crate::live::{self, Live};
 use crate::row::{self, Line};
 use crate::transcript::{self, Place};
 use crate::undo;
 use crate::wire::Object;
 use crate::write::{self, Written};
-use crate::findings::Code;
 use crate::{Append, Error, ErrorKind, Finding, Stamp};
 
 /// How a session is read.
@@ -207,17 +207,18 @@ impl Session {
     /// Reads the rows as the client will, and refuses when a pair would be broken or a row of the
     /// list would not be found: one unknown row and the client drops all of them.
     fn prove(&self, written: &Written) -> Result<(), Error> {
-        let mut live = self.live.clone_rows();
+        let mut live = written.ground.as_ref().unwrap_or(&self.live).clone_rows();
         let len = self.meta.stamp.len;
-        for (i, text) in written.rows.iter().enumerate() {
-            if let Some(Line::Row(row)) = row::understand(text, len + i as u64) {
-                live.push_newer(*row);
-            }
-        }
+        let rows = written.rows.iter().enumerate();
+        live.extend(
+            rows.filter_map(|(i, text)| match row::understand(text, len + i as u64)? {
+                Line::Row(row) => Some(*row),
+                _ => None,
+            }),
+        );
         let chain = chain::chain(&live, len);
-        let refuse = |message: &str| {
-            Err(Error::new(ErrorKind::BrokenPairs, message).at(&self.path))
-        };
+        let refuse =
+            |message: &str| Err(Error::new(ErrorKind::BrokenPairs, message).at(&self.path));
         if chain.lost_tail {
             return refuse("a row that should stay is not in the file");
         }
@@ -240,8 +241,13 @@ impl Session {
                 .collect::<HashSet<_>>()
         };
         let orphans = |t: &Transcript| {
-            let is_orphan = |b: &&Block| matches!(b.content, Content::ToolResult { call: None, .. });
-            t.messages.iter().flat_map(|m| &m.blocks).filter(is_orphan).count()
+            let is_orphan =
+                |b: &&Block| matches!(b.content, Content::ToolResult { call: None, .. });
+            t.messages
+                .iter()
+                .flat_map(|m| &m.blocks)
+                .filter(is_orphan)
+                .count()
         };
         if written.boundary.mark.mode != undo::MODE
             && (!unanswered(&built.transcript).is_subset(&unanswered(&self.transcript))

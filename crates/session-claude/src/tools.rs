@@ -21,8 +21,16 @@ pub(crate) struct Ended {
 pub(crate) fn label(tool: &str, input: &str) -> String {
     let shown = Object::parse(input).and_then(|input| {
         [
-            "command", "file_path", "notebook_path", "path", "pattern", "url", "query",
-            "description", "skill", "prompt",
+            "command",
+            "file_path",
+            "notebook_path",
+            "path",
+            "pattern",
+            "url",
+            "query",
+            "description",
+            "skill",
+            "prompt",
         ]
         .iter()
         .find_map(|key| input.str(key))
@@ -75,7 +83,9 @@ pub(crate) fn activities(tool: &str, input: &str, ended: Option<&Ended>) -> Vec<
         "Glob" => Activity::List {
             path: field("pattern"),
         },
-        "LS" => Activity::List { path: field("path") },
+        "LS" => Activity::List {
+            path: field("path"),
+        },
         "Grep" => Activity::Search {
             pattern: field("pattern"),
         },
@@ -135,7 +145,10 @@ fn todos(input: &Object<'_>) -> Vec<Todo> {
 /// The exit code of a command. A success has 0; a failure begins with `Exit code N`. A command in
 /// the background has none yet.
 fn exit(ended: &Ended, detail: Option<&Object<'_>>) -> Option<i32> {
-    if let Some(code) = detail.and_then(|d| d.get("exitCode")).and_then(|c| c.parse().ok()) {
+    if let Some(code) = detail
+        .and_then(|d| d.get("exitCode"))
+        .and_then(|c| c.parse().ok())
+    {
         return Some(code);
     }
     if ended.is_error {
@@ -175,15 +188,24 @@ mod tests {
         };
         assert_eq!(code(&run(false, "ok", None)), Some(0));
         assert_eq!(code(&run(true, "Exit code 3\nboo", None)), Some(3));
-        assert_eq!(code(&run(true, "x", Some("\"Error: Exit code 127\\nno\""))), Some(127));
+        assert_eq!(
+            code(&run(true, "x", Some("\"Error: Exit code 127\\nno\""))),
+            Some(127)
+        );
         assert_eq!(code(&run(true, "interrupted", None)), None);
-        assert_eq!(code(&run(false, "", Some(r#"{"backgroundTaskId":"b1"}"#))), None);
+        assert_eq!(
+            code(&run(false, "", Some(r#"{"backgroundTaskId":"b1"}"#))),
+            None
+        );
         assert_eq!(code(&activities("Bash", r#"{"command":"x"}"#, None)), None);
     }
 
     #[test]
     fn labels_are_one_line_of_bounded_length() {
-        let label = label("Bash", &format!(r#"{{"command":"a\nb {}"}}"#, "é".repeat(200)));
+        let label = label(
+            "Bash",
+            &format!(r#"{{"command":"a\nb {}"}}"#, "é".repeat(200)),
+        );
         assert_eq!(label.chars().count(), 120);
         assert!(label.starts_with("Bash(a b é"));
     }
@@ -191,15 +213,35 @@ mod tests {
     #[test]
     fn every_known_tool_has_a_meaning() {
         for tool in [
-            "Read", "Write", "Edit", "MultiEdit", "NotebookRead", "NotebookEdit", "Glob", "LS",
-            "Grep", "Bash", "WebFetch", "WebSearch", "Agent", "Task", "TodoWrite", "Skill",
+            "Read",
+            "Write",
+            "Edit",
+            "MultiEdit",
+            "NotebookRead",
+            "NotebookEdit",
+            "Glob",
+            "LS",
+            "Grep",
+            "Bash",
+            "WebFetch",
+            "WebSearch",
+            "Agent",
+            "Task",
+            "TodoWrite",
+            "Skill",
         ] {
             assert_ne!(activities(tool, "{}", None), [Activity::Other], "{tool}");
         }
         assert_eq!(activities("mcp__x__y", "{}", None), [Activity::Other]);
         assert_eq!(
             activities("Read", r#"{"file_path":"/a","offset":5,"limit":2}"#, None),
-            [Activity::Read { path: "/a".into(), span: Some(Span { start: 5, lines: Some(2) }) }]
+            [Activity::Read {
+                path: "/a".into(),
+                span: Some(Span {
+                    start: 5,
+                    lines: Some(2)
+                })
+            }]
         );
     }
 }

@@ -82,7 +82,9 @@ fn is_client_text(text: &str) -> bool {
         "<task-notification>",
         "[Request interrupted by user",
     ];
-    STARTS.iter().any(|start| text.trim_start().starts_with(start))
+    STARTS
+        .iter()
+        .any(|start| text.trim_start().starts_with(start))
 }
 
 impl Builder<'_> {
@@ -112,9 +114,9 @@ impl Builder<'_> {
                     Object::parse(o).and_then(|o| o.str("kind")).as_deref()
                         == Some("task-notification")
                 })
-                || blocks.iter().all(|b| {
-                    matches!(&b.what, What::Done(Content::Text(t)) if is_client_text(t))
-                });
+                || blocks
+                    .iter()
+                    .all(|b| matches!(&b.what, What::Done(Content::Text(t)) if is_client_text(t)));
             self.begin(
                 at,
                 match (row.summary, by_client) {
@@ -281,18 +283,27 @@ impl Builder<'_> {
         let open = |c: &usize| transcript.calls[*c].result.is_none();
         let row_of = |c: usize| transcript.block(transcript.calls[c].at).map(|b| b.row);
         let parent = self.rows[row].parent.as_deref();
-        let by_row = calls.iter().rev().copied().find(|&c| {
-            row_of(c).is_some_and(|r| Some(&*self.rows[r.0 as usize].uuid) == parent)
-        });
+        let by_row =
+            calls.iter().rev().copied().find(|&c| {
+                row_of(c).is_some_and(|r| Some(&*self.rows[r.0 as usize].uuid) == parent)
+            });
         match calls[..] {
             [only] if !id.is_empty() => Some(only),
-            _ => by_row
-                .filter(|c| open(c))
-                .or_else(|| calls.iter().rev().copied().find(open).filter(|_| !id.is_empty())),
+            _ => by_row.filter(|c| open(c)).or_else(|| {
+                calls
+                    .iter()
+                    .rev()
+                    .copied()
+                    .find(open)
+                    .filter(|_| !id.is_empty())
+            }),
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one result is described by all of these")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one result is described by all of these"
+    )]
     fn result(
         &mut self,
         row: usize,
@@ -321,9 +332,10 @@ impl Builder<'_> {
             let call = &mut self.built.transcript.calls[index];
             call.activities = activities(&call.tool, &call.input, Some(&ended));
             let failed = is_error
-                || call.activities.iter().any(
-                    |a| matches!(a, Activity::Run { exit: Some(code), .. } if *code != 0),
-                );
+                || call
+                    .activities
+                    .iter()
+                    .any(|a| matches!(a, Activity::Run { exit: Some(code), .. } if *code != 0));
             call.outcome = if failed {
                 Outcome::Failure
             } else {
@@ -332,8 +344,13 @@ impl Builder<'_> {
             call.result = Some(at);
             self.built.places[index].result = place;
         } else {
-            let found = Finding::new(Code::OrphanResult, format!("a result answers no call: {id:?}"));
-            self.built.findings.push(found.at(None, self.rows[row].offset));
+            let found = Finding::new(
+                Code::OrphanResult,
+                format!("a result answers no call: {id:?}"),
+            );
+            self.built
+                .findings
+                .push(found.at(None, self.rows[row].offset));
         }
         Content::ToolResult {
             call,
@@ -351,14 +368,19 @@ impl Builder<'_> {
             let at = transcript.calls[index].at;
             let row = transcript.block(at).map_or(0, |b| b.row.0 as usize);
             if self.by_id[&transcript.calls[index].id].len() > 1 {
-                let found = Finding::new(Code::DuplicateToolId, format!(
+                let found = Finding::new(
+                    Code::DuplicateToolId,
+                    format!(
                         "several calls have the identifier {:?}",
                         transcript.calls[index].id
-                    ));
-                self.built.findings.push(found.at(None, self.rows[row].offset));
+                    ),
+                );
+                self.built
+                    .findings
+                    .push(found.at(None, self.rows[row].offset));
             }
-            let key = key
-                .unwrap_or_else(|| row_key(&self.rows[row].uuid, self.built.places[index].call));
+            let key =
+                key.unwrap_or_else(|| row_key(&self.rows[row].uuid, self.built.places[index].call));
             transcript.calls[index].address = format!("{}:{key}", self.session);
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn undo(session: &Session, stamp: &Stamp) -> Result<Written, Error> {
     let mut file = File::open(path).map_err(fail)?;
     let len = session.meta().stamp.len;
     let (from, tokens) = last_compaction(&file, session)?;
-    let old = read(&file, from).map_err(fail)?;
+    let mut old = read(&file, from).map_err(fail)?;
     let old_chain = chain(&old, from);
     if old.rows.is_empty() || old_chain.rows.is_empty() || old_chain.lost_tail {
         let message = "the conversation before the last compaction cannot be read any more";
@@ -35,11 +35,16 @@ pub(crate) fn undo(session: &Session, stamp: &Stamp) -> Result<Written, Error> {
         .take(len - from)
         .read_to_end(&mut since)
         .map_err(fail)?;
-    let changed = changed_since(&since, from);
-    let (list, rows) = restored(&old, &old_chain, &changed, session);
+    let since = rows_since(&since, from);
+    let (list, rows) = restored(&old, &old_chain, &since, session);
+    old.extend(since);
     let leaf = list.last().cloned().unwrap_or_default();
     let uuid = stamp.uuid();
-    let newest = session.chain.rows.last().map(|&row| &session.live.rows[row]);
+    let newest = session
+        .chain
+        .rows
+        .last()
+        .map(|&row| &session.live.rows[row]);
     let boundary = BoundaryRow {
         anchor: uuid.clone(),
         uuid,
@@ -53,7 +58,11 @@ pub(crate) fn undo(session: &Session, stamp: &Stamp) -> Result<Written, Error> {
     };
     let mut rows = rows;
     rows.push(boundary.print());
-    Ok(Written { rows, boundary })
+    Ok(Written {
+        rows,
+        boundary,
+        ground: Some(old),
+    })
 }
 
 /// Where the append of the newest compaction that was not taken back began, and the tokens before
@@ -83,28 +92,28 @@ fn last_compaction(file: &File, session: &Session) -> Result<(u64, Option<u64>),
     }
 }
 
-/// The newest version of each row that was written since.
-fn changed_since(since: &[u8], from: u64) -> HashMap<Box<str>, Box<str>> {
+/// The rows that were written since, in file order.
+fn rows_since(since: &[u8], from: u64) -> Vec<Row> {
     let (pieces, _) = split(since, from, None);
-    pieces
-        .iter()
-        .filter(|piece| piece.kind == PieceKind::Row)
-        .filter_map(|piece| {
-            match understand(&String::from_utf8_lossy(piece.bytes), piece.offset)? {
-                Line::Row(row) => Some((row.uuid, row.text)),
-                _ => None,
-            }
-        })
-        .collect()
+    let rows = pieces.iter().filter(|piece| piece.kind == PieceKind::Row);
+    rows.filter_map(|piece| {
+        match understand(&String::from_utf8_lossy(piece.bytes), piece.offset)? {
+            Line::Row(row) => Some(*row),
+            _ => None,
+        }
+    })
+    .collect()
 }
 
 /// The list of the restored branch, and the rows that must be written again.
 fn restored(
     old: &Live,
     old_chain: &Chain,
-    changed: &HashMap<Box<str>, Box<str>>,
+    since: &[Row],
     session: &Session,
 ) -> (Vec<String>, Vec<String>) {
+    // The newest version of each row counts: later ones replace earlier ones.
+    let changed: HashMap<&str, &str> = since.iter().map(|r| (&*r.uuid, &*r.text)).collect();
     let mut list = Vec::new();
     let mut rows = Vec::new();
     let mut known: HashSet<&str> = HashSet::new();
@@ -114,16 +123,25 @@ fn restored(
         }
         known.insert(&row.uuid);
         list.push(row.uuid.to_string());
-        let differs = changed.get(&row.uuid).is_some_and(|text| *text != row.text);
+        let differs = changed
+            .get(&*row.uuid)
+            .is_some_and(|text| *text != &*row.text);
         if differs || old.salvaged.contains(&row.uuid) {
             rows.push(row.text.to_string());
         }
     }
-    let after = session.live.boundary.map_or(0, |at| session.live.rows[at].offset);
+    let after = session
+        .live
+        .boundary
+        .map_or(0, |at| session.live.rows[at].offset);
     let said_since = |row: &&Row| {
         row.offset > after && row.boundary.is_none() && !row.summary && !known.contains(&*row.uuid)
     };
-    let current = session.chain.rows.iter().map(|&row| &session.live.rows[row]);
+    let current = session
+        .chain
+        .rows
+        .iter()
+        .map(|&row| &session.live.rows[row]);
     list.extend(current.filter(said_since).map(|row| row.uuid.to_string()));
     (list, rows)
 }

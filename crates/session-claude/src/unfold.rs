@@ -314,10 +314,11 @@ impl Finder<'_> {
                 });
             }
             Some(Source::Calls(calls)) if !newer => {
-                self.calls.extend(calls.into_iter().filter(|made| match &by_row {
-                    Some((_, place)) => is_row(&made.row) && made.place == *place,
-                    None => made.id.ends_with(&self.address.key),
-                }));
+                self.calls
+                    .extend(calls.into_iter().filter(|made| match &by_row {
+                        Some((_, place)) => is_row(&made.row) && made.place == *place,
+                        None => made.id.ends_with(&self.address.key),
+                    }));
             }
             Some(Source::Results(results)) => {
                 for (id, content) in results {
@@ -400,7 +401,9 @@ pub fn folded(path: &Path, visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), 
         .map_or(0, |at| session.live.rows[at].offset);
     let mut calls: Vec<Made> = Vec::new();
     scan(path, &mut |text, offset| {
-        if let (Some(Line::Row(row)), Some(object)) = (understand(text, offset), Object::parse(text)) {
+        if let (Some(Line::Row(row)), Some(object)) =
+            (understand(text, offset), Object::parse(text))
+        {
             if let (false, Some(Source::Calls(made))) = (row.sidechain, source(&row, &object)) {
                 calls.extend(made);
             }
@@ -456,7 +459,11 @@ pub fn folded(path: &Path, visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), 
                     }
                     let made = by_id.get(&*id).and_then(|owners| {
                         let hangs = |i: &usize| Some(&*calls[*i].row) == row.parent.as_deref();
-                        owners.iter().copied().find(hangs).or(owners.first().copied())
+                        owners
+                            .iter()
+                            .copied()
+                            .find(hangs)
+                            .or(owners.first().copied())
                     });
                     let Some(index) = made else { continue };
                     let made = &calls[index];

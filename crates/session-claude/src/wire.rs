@@ -167,7 +167,11 @@ fn member(text: &str, value: &Range<usize>) -> Range<usize> {
     start = start.saturating_sub(1);
     while start > 0 {
         start -= 1;
-        let escapes = bytes[..start].iter().rev().take_while(|b| **b == b'\\').count();
+        let escapes = bytes[..start]
+            .iter()
+            .rev()
+            .take_while(|b| **b == b'\\')
+            .count();
         if bytes[start] == b'"' && escapes % 2 == 0 {
             break;
         }
@@ -266,7 +270,12 @@ mod tests {
 
     #[test]
     fn removing_the_only_member_leaves_an_empty_object() {
-        assert_eq!(Object::parse(r#"{"a\"b":1}"#).unwrap().edited(&[], &["a\"b"]), "{}");
+        assert_eq!(
+            Object::parse(r#"{"a\"b":1}"#)
+                .unwrap()
+                .edited(&[], &["a\"b"]),
+            "{}"
+        );
     }
 
     proptest! {

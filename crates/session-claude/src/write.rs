@@ -7,32 +7,21 @@ use std::fmt::Write as _;
 
 use ctxfold_transcript::{Action, BlockRef, Content, Mode, Plan, PlanError, Target, Transcript};
 
+use crate::blocks::attached;
 use crate::edit::{Edit, block_count, edited, note_row};
+use crate::live::Live;
 use crate::row::{Kind, Row};
 use crate::session::Session;
 use crate::wire::{Object, quote};
 use crate::{Error, ErrorKind, Stamp};
-
-/// Attachments that the client announces anew when they are gone.
-const ANNOUNCED: [&str; 11] = [
-    "environment",
-    "model",
-    "date",
-    "session_context",
-    "deferred_tools_delta",
-    "agent_listing_delta",
-    "skill_listing",
-    "auto_mode",
-    "auto_mode_exit",
-    "remote_session_change",
-    "mcp_instructions_delta",
-];
 
 /// Rows that are ready, one a line without line breaks, and what they say.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) rows: Vec<String>,
     pub(crate) boundary: BoundaryRow,
+    /// The rows on which they are to be read, where those are not the live part.
+    pub(crate) ground: Option<Live>,
 }
 
 /// A compaction's boundary before it is printed.
@@ -141,9 +130,9 @@ fn summary_row(boundary: &BoundaryRow, text: &str) -> String {
 /// A plan that does not fit becomes a refusal where pairs would break.
 fn refused(error: &PlanError) -> Error {
     let kind = match error {
-        PlanError::SplitPair { .. }
-        | PlanError::PendingCall(_)
-        | PlanError::AdjacentAnswers(_) => ErrorKind::BrokenPairs,
+        PlanError::SplitPair { .. } | PlanError::PendingCall(_) | PlanError::AdjacentAnswers(_) => {
+            ErrorKind::BrokenPairs
+        }
         _ => ErrorKind::BadPlan,
     };
     Error::new(kind, error.to_string())
@@ -290,12 +279,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn finish(
-        mut self,
-        plan: &Plan,
-        measured: &Plan,
-        stamp: &Stamp,
-    ) -> Result<Written, Error> {
+    fn finish(mut self, plan: &Plan, measured: &Plan, stamp: &Stamp) -> Result<Written, Error> {
         self.overrides()?;
         let session = self.session;
         let chain = &session.chain.rows;
@@ -311,7 +295,9 @@ impl Writer<'_> {
             }
             if stays {
                 list.push(uuid.to_string());
-                let edited = |r: &String| Object::parse(r).and_then(|o| o.str("uuid")).as_deref() == Some(&**uuid);
+                let edited = |r: &String| {
+                    Object::parse(r).and_then(|o| o.str("uuid")).as_deref() == Some(&**uuid)
+                };
                 if session.live.salvaged.contains(uuid) && !self.rows.iter().any(edited) {
                     // The client may not find this row where it stands.
                     self.rows.insert(0, self.live()[row].text.to_string());
@@ -353,7 +339,11 @@ impl Writer<'_> {
         if let Some(summary) = &plan.summary {
             rows.push(summary_row(&boundary, summary));
         }
-        Ok(Written { rows, boundary })
+        Ok(Written {
+            rows,
+            boundary,
+            ground: None,
+        })
     }
 
     /// The rows of the branch in sending order, and whether each one stays. Boundaries never do:
@@ -380,9 +370,11 @@ impl Writer<'_> {
     }
 }
 
+/// Whether the client would announce a row anew if it were gone.
 fn is_announced(row: &Row) -> bool {
     row.kind == Kind::Attachment
-        && Object::parse(&row.text)
-            .and_then(|o| o.object("attachment")?.str("type"))
-            .is_some_and(|kind| ANNOUNCED.contains(&kind.as_str()))
+        && Object::parse(&row.text).is_some_and(|object| {
+            let attached = attached(&object);
+            !attached.foldable && !attached.typed
+        })
 }
