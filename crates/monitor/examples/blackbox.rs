@@ -1,7 +1,7 @@
 //! The monitor and the statusline as two commands: how the library is put together. Not for use.
 //!
 //! `blackbox hook [--host HOST] [--until-eof]` answers a hook call, `blackbox statusline [--scale
-//! window]` draws the line and writes the bridge. Unknown arguments are ignored, since a hook never
+//! window] [--width N]` draws the line and writes the bridge. Unknown arguments are ignored, since a hook never
 //! fails its host.
 
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ctxfold_hook::{Event as HookEvent, Host, Input, Limits, Name, Part, Reply, Until};
+use ctxfold_hook::{Document, Event as HookEvent, Host, Input, Limits, Name, Part, Reply, Until};
 use ctxfold_monitor::{
     Config, Effect, Event, Happening, Overrides, Places, Planning, Scale, SessionId, Settings,
     Show, Store, Wording, advise, branch, branch_with_marks, exists, find_planning, is_tracked,
@@ -74,19 +74,26 @@ fn flag<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
         .map(String::as_str)
 }
 
-// ---- hook
-
-fn hook(args: &[String], env: &Env) -> Option<String> {
+fn read(args: &[String]) -> Option<Document> {
     let until = if args.iter().any(|a| a == "--until-eof") {
         Until::EndOfInput
     } else {
         Until::DocumentEnd
     };
-    let limits = Limits {
-        until,
-        ..Limits::default()
-    };
-    let document = ctxfold_hook::read_document(std::io::stdin(), limits).ok()?;
+    ctxfold_hook::read_document(
+        std::io::stdin(),
+        Limits {
+            until,
+            ..Limits::default()
+        },
+    )
+    .ok()
+}
+
+// ---- hook
+
+fn hook(args: &[String], env: &Env) -> Option<String> {
+    let document = read(args)?;
     let host = flag(args, "--host").and_then(|name| name.parse().ok());
     let input = dialect(Input::parse(Host::Claude, &document.text).ok()?, host);
     let id = SessionId::new(input.session_id.as_deref()?).ok()?;
@@ -179,7 +186,7 @@ fn wording(host: Host, tracked: bool) -> Wording {
 // ---- statusline
 
 fn line(args: &[String], env: &Env) -> Option<String> {
-    let document = ctxfold_hook::read_document(std::io::stdin(), Limits::default()).ok()?;
+    let document = read(args)?;
     let input = statusline::Input::parse(&document.text)?;
     let folder = env.folder(input.current_dir.as_deref());
     let planning = find_planning(&folder, env.home.as_deref());

@@ -77,7 +77,7 @@ fn fill(reading: &Reading) -> String {
 }
 
 fn thousands(tokens: u64) -> String {
-    format!("{}k", (tokens + 500) / 1000)
+    format!("{}k", tokens.saturating_add(500) / 1000)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub fn read_settings(path: &Path) -> Option<String> {
     )
 }
 
-/// Whether there is something at a path, be it a link that leads nowhere not.
+/// Whether a path leads to something; a link that leads nowhere does not.
 pub fn exists(path: &Path) -> bool {
     rustix::fs::stat(path).is_ok()
 }

@@ -137,12 +137,8 @@ fn context(object: &Object<'_>) -> Context {
     let usage = object.object("current_usage");
     let sum = |names: &[&str]| {
         let usage = usage.as_ref()?;
-        Some(
-            names
-                .iter()
-                .filter_map(|name| count(usage.number(name)))
-                .sum(),
-        )
+        let counts = names.iter().filter_map(|name| count(usage.number(name)));
+        Some(counts.fold(0, u64::saturating_add))
     };
     let sent = [
         "input_tokens",
@@ -470,5 +466,35 @@ mod tests {
         assert_eq!(window("m", 200_001), Some(1_000_000));
         assert_eq!(window("m[1m]", 5), Some(1_000_000));
         assert_eq!(Input::parse("{}").unwrap().window(), None);
+    }
+
+    proptest::proptest! {
+        /// Any numbers give a bar of ten cells between 0 and 100 percent, in the width asked for.
+        #[test]
+        fn any_payload_gives_a_line(
+            remaining in proptest::option::of(-1e9..1e9),
+            size in proptest::option::of(proptest::num::f64::ANY),
+            input in proptest::option::of(proptest::num::f64::ANY),
+            name in "\\PC{0,30}",
+            width in 24usize..100,
+        ) {
+            let shown = |n: Option<f64>| n.map_or("null".into(), |n| format!("{n:e}"));
+            let text = format!(
+                r#"{{"model":{{"display_name":{}}},"context_window":{{"remaining_percentage":{},"context_window_size":{},"current_usage":{{"input_tokens":{},"output_tokens":1e30}}}}}}"#,
+                serde_json::Value::from(name), shown(remaining), shown(size), shown(input),
+            );
+            // Infinity and NaN are no JSON.
+            let Some(input) = Input::parse(&text) else { return Ok(()) };
+            for scale in [Scale::Compaction, Scale::Window] {
+                let fill = input.fill(scale, &Overrides::default(), &Settings::default(), 7);
+                let look = Look { width: Some(width), ..Look::default() };
+                let line = render(&input, "/a/b", fill.as_ref(), &look, 7);
+                let cells = line.chars().filter(|c| matches!(c, '█' | '░')).count();
+                proptest::prop_assert!(fill.is_none() || cells >= 10);
+                proptest::prop_assert!(fill.is_none_or(|f| (0.0..=100.0).contains(&f.shown)));
+                let columns: usize = line.chars().map(char_columns).sum();
+                proptest::prop_assert!(columns <= width, "{} > {}: {}", columns, width, line);
+            }
+        }
     }
 }

@@ -70,3 +70,51 @@ pub(crate) fn read_watermark(text: &str) -> Option<f64> {
 pub(crate) fn write_watermark(at: f64) -> String {
     format!("{{\"at\":{}}}", shown(at))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            calls in any::<u64>(),
+            level in prop::option::of(any::<bool>()),
+            others in prop::collection::btree_map("[a-z\"\\\\é]{1,5}", any::<i32>(), 0..4),
+            due: bool,
+            recorded: bool,
+            used in prop::option::of(0u8..=100),
+            at in 0u32..,
+        ) {
+            let level = level.map(|c| if c { Level::Critical } else { Level::Warning });
+            let others = others.into_iter().map(|(k, v)| (k, v.to_string())).collect();
+            let warned = Warned { calls, level, others };
+            prop_assert_eq!(read_warned(&write_warned(&warned)), Some(warned));
+            let cycle = Cycle { due, recorded, used: used.map(f64::from) };
+            prop_assert_eq!(read_cycle(&write_cycle(&cycle)), Some(cycle));
+            let at = f64::from(at);
+            prop_assert_eq!(read_watermark(&write_watermark(at)), Some(at));
+        }
+
+        #[test]
+        fn no_text_panics(text in "[\\PC{}\\[\\]\":,0-9e.-]{0,48}") {
+            let _ = (read_warned(&text), read_cycle(&text), read_watermark(&text));
+        }
+    }
+
+    #[test]
+    fn a_newer_cycle_is_not_understood_and_an_odd_counter_is_none() {
+        assert_eq!(read_cycle(r#"{"v":2,"due":true}"#), None);
+        for odd in [
+            r#"{"callsSinceWarn":-1}"#,
+            r#"{"callsSinceWarn":"3"}"#,
+            "null",
+            "[]",
+            "",
+        ] {
+            assert_eq!(read_warned(odd), None, "{odd}");
+        }
+    }
+}
