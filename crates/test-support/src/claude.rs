@@ -119,12 +119,18 @@ impl ClaudeHome {
         self.client = client.clone();
     }
 
-    /// Writes the user's `settings.json`.
+    /// Writes the user's `settings.json`: these keys, and what lets a terminal start unasked.
     ///
     /// # Panics
     ///
     /// When it can't be written.
-    pub fn write_settings(&self, settings: &Value) {
+    pub fn write_settings(&self, more: Value) {
+        let mut settings = json!({"skipDangerousModePermissionPrompt": true});
+        if let Value::Object(more) = more {
+            for (key, value) in more {
+                settings[key] = value;
+            }
+        }
         let path = self.config().join("settings.json");
         fs::write(path, settings.to_string()).expect("the settings can be written");
     }
@@ -205,6 +211,23 @@ impl ClaudeHome {
         found
     }
 
+    /// The files of a session's sub-agents, sorted by path.
+    pub fn sub_agents(&self, id: &str) -> Vec<PathBuf> {
+        let folder = self
+            .session_file(id)
+            .map(|path| path.with_extension("").join("subagents"));
+        let Some(files) = folder.and_then(|folder| fs::read_dir(folder).ok()) else {
+            return Vec::new();
+        };
+        let mut found: Vec<PathBuf> = files
+            .filter_map(Result::ok)
+            .map(|file| file.path())
+            .collect();
+        found.retain(|path| path.extension() == Some(OsStr::new("jsonl")));
+        found.sort();
+        found
+    }
+
     /// Answers the questions of a first run (theme, trust, key), which only a terminal asks.
     fn accept_first_run_questions(&self) {
         let project = fs::canonicalize(self.project()).expect("the project folder exists");
@@ -222,7 +245,7 @@ impl ClaudeHome {
         });
         let path = self.config().join(".claude.json");
         fs::write(path, state.to_string()).expect("the client's state can be written");
-        self.write_settings(&json!({"skipDangerousModePermissionPrompt": true}));
+        self.write_settings(Value::Null);
     }
 }
 

@@ -29,8 +29,11 @@ const FORBIDDEN: &[(&str, &str)] = &[
 
 /// Text that no source file holds, and why.
 const FORBIDDEN_IN_SOURCE: &[(&str, &str)] = &[
-    (concat!("TO", "DO"), "unfinished work"),
-    (concat!("FIX", "ME"), "unfinished work"),
+    (concat!("/ TO", "DO"), "unfinished work"),
+    (concat!("! TO", "DO"), "unfinished work"),
+    (concat!("# TO", "DO"), "unfinished work"),
+    (concat!("= \"TO", "DO\""), "unfinished work"),
+    (concat!("/ FIX", "ME"), "unfinished work"),
     (concat!("dbg", "!("), "debugging output"),
     (concat!("#[ig", "nore"), "a test that does not run"),
 ];

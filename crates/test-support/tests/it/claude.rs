@@ -129,11 +129,13 @@ fn a_sub_agent_is_scripted_by_its_own_prompt(version: &str) {
             .iter()
             .any(|request| request.holds("IN-THE-SUB-AGENT"))
     );
-    let file = home
-        .session_file(run.session_id())
-        .expect("the session has a file");
-    let agents = file.with_extension("").join("subagents");
-    assert!(fs::read_dir(agents).unwrap().count() >= 1);
+    let agents = home.sub_agents(run.session_id());
+    assert_eq!(agents.len(), 1, "{agents:?}");
+    assert!(
+        fs::read_to_string(&agents[0])
+            .unwrap()
+            .contains("IN-THE-SUB-AGENT")
+    );
 
     home.prompt("go on")
         .resume(run.session_id())
@@ -212,3 +214,20 @@ on_each_version!(
     compact_asks_the_mock_for_a_summary,
     a_terminal_takes_prompts,
 );
+
+#[test]
+fn a_home_may_have_spaces_and_letters_of_any_kind() {
+    let client = require_client!(claude, clients::CLAUDE[0]);
+    let mock = MockAnthropic::start();
+    let home = ClaudeHome::named(&client, &mock, "ctxfold föld ü ");
+    home.write_settings(json!({"statusLine": {"type": "command", "command": "echo STATUS-42"}}));
+    let terminal = home.terminal(&[], (60, 30));
+    terminal.wait_for("STATUS-42", MINUTE);
+    terminal.type_text("hello");
+    terminal.press("Enter");
+    terminal.wait_for("MOCK-REPLY", MINUTE);
+    assert!(terminal.screen_with_colours().contains("\u{1b}["));
+    terminal.press("C-c");
+    terminal.press("C-c");
+    assert!(terminal.wait_for_end(MINUTE));
+}
