@@ -2,6 +2,7 @@
 //!
 //! Only the members that somebody asks for are decoded; all others stay the text they were.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
@@ -114,11 +115,15 @@ impl<'de> Deserialize<'de> for Payload {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Payload, A::Error> {
                 let mut members: Vec<(String, Raw)> = Vec::new();
+                // Names have places of their own, so that many members cost no more than each.
+                let mut places: HashMap<String, usize> = HashMap::new();
                 while let Some((key, value)) = map.next_entry::<&RawValue, Box<RawValue>>()? {
                     let name = decode_string(key.get()).unwrap_or_default();
-                    match members.iter_mut().find(|(n, _)| *n == name) {
-                        Some(member) => member.1 = Raw(value),
-                        None => members.push((name, Raw(value))),
+                    if let Some(place) = places.get(&name) {
+                        members[*place].1 = Raw(value);
+                    } else {
+                        places.insert(name.clone(), members.len());
+                        members.push((name, Raw(value)));
                     }
                 }
                 Ok(Payload { members })
@@ -188,6 +193,13 @@ mod tests {
     fn the_last_of_repeated_keys_counts() {
         let payload = Payload::parse(r#"{"a":1,"b":2,"a":3}"#).unwrap();
         assert_eq!(payload.to_string(), r#"{"a":3,"b":2}"#);
+    }
+
+    #[test]
+    fn a_hundred_thousand_members_are_read() {
+        let members: Vec<_> = (0..100_000).map(|i| format!("\"k{i}\":{i}")).collect();
+        let payload = Payload::parse(&format!("{{{}}}", members.join(","))).unwrap();
+        assert_eq!(payload.raw("k99999").unwrap().text(), "99999");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //!   itself;
 //! - [`Store`]: the state between two calls, in files that survive hostile neighbours, one lock a
 //!   session;
+//! - [`judge`]: why a warning comes or does not, for people who ask;
 //! - [`advise`]: the words for the agent; [`statusline`]: the line for the user.
 //!
 //! ```
@@ -42,6 +43,7 @@ mod scale;
 mod settings;
 pub mod statusline;
 mod store;
+mod verdict;
 mod wire;
 
 pub use advice::{Wording, advise};
@@ -57,3 +59,4 @@ pub use reading::{Reading, Source, Tokens, Unusable};
 pub use scale::{Limit, Overrides, Scale, Why, assumed_window};
 pub use settings::Settings;
 pub use store::{Places, Store};
+pub use verdict::{Verdict, judge};
