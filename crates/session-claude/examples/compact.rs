@@ -43,7 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             plan.summary = Some("SUMMARY-OF-ALL: work was done.".into());
         }
         for (index, call) in transcript.calls.iter().enumerate() {
-            if call.at.message >= plan.tail || call.result.is_none() || kind == Mode::Summary {
+            let in_tail = call.result.is_none_or(|at| at.message >= plan.tail);
+            if in_tail || kind == Mode::Summary {
                 continue;
             }
             let several = transcript.messages[call.at.message].calls().count() > 1;

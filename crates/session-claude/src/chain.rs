@@ -2,6 +2,7 @@
 //! that the last compaction preserves are linked, and which rows belong to a message though the
 //! walk from the leaf does not pass them. Pure: rows in, order out.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::live::{Live, SKIPS_OLD_ROWS};
@@ -26,48 +27,55 @@ struct Tree<'a> {
     visible: Vec<bool>,
     /// Rows whose parent is named and missing.
     orphans: Vec<bool>,
-    /// Whether the client goes on at the row before where a parent is missing.
+    /// Whether the client goes on at another row where a parent is missing.
     bridges: bool,
     /// Order among the rows of one message: that of the list, then that of the file.
     rank: Vec<usize>,
 }
 
-/// Finds the nearest row before another that is still free, in nearly constant time.
-struct Before {
-    /// For each position `i`, where to look for the last free row before it.
+/// Finds the newest row that is not newer than a given time and was not taken yet, in nearly
+/// constant time. Of rows with one time it is the first in the file.
+struct Clock {
+    /// Times and rows, oldest first.
+    rows: Vec<(i64, Reverse<usize>)>,
+    /// For each position, where to look for the last free one before it.
     jump: Vec<usize>,
 }
 
-impl Before {
-    fn new(free: &[bool]) -> Before {
-        let mut jump = vec![0; free.len() + 1];
-        for (i, free) in free.iter().enumerate() {
-            jump[i + 1] = if *free { i + 1 } else { jump[i] };
+impl Clock {
+    fn new(rows: &[Row], visible: &[bool]) -> Clock {
+        let mut sorted: Vec<_> = rows
+            .iter()
+            .enumerate()
+            .filter(|&(i, _)| visible[i])
+            .filter_map(|(i, row)| Some((row.at_ms?, Reverse(i))))
+            .collect();
+        sorted.sort_unstable();
+        Clock {
+            jump: (0..=sorted.len()).collect(),
+            rows: sorted,
         }
-        Before { jump }
     }
 
-    /// The slot that stands for `i`: one more than the last free row below `i`, or 0.
-    fn slot(&mut self, i: usize) -> usize {
-        let mut root = i;
+    fn take(&mut self, at_ms: Option<i64>, row: usize) {
+        let key = at_ms.map(|at| (at, Reverse(row)));
+        if let Some(place) = key.and_then(|key| self.rows.binary_search(&key).ok()) {
+            self.jump[place + 1] = place;
+        }
+    }
+
+    fn before(&mut self, at_ms: Option<i64>) -> Option<usize> {
+        let at_ms = at_ms?;
+        let mut at = self.rows.partition_point(|(time, _)| *time <= at_ms);
+        let mut root = at;
         while self.jump[root] != root {
             root = self.jump[root];
         }
-        let mut at = i;
         while self.jump[at] != root {
             at = std::mem::replace(&mut self.jump[at], root);
         }
-        root
-    }
-
-    fn remove(&mut self, row: usize) {
-        if self.jump[row + 1] == row + 1 {
-            self.jump[row + 1] = row;
-        }
-    }
-
-    fn last_before(&mut self, row: usize) -> Option<usize> {
-        self.slot(row).checked_sub(1)
+        let (_, Reverse(row)) = self.rows[root.checked_sub(1)?];
+        Some(row)
     }
 }
 
@@ -267,22 +275,22 @@ impl<'a> Tree<'a> {
     }
 
     /// From the leaf to the root. Where a parent is missing, or is a descendant, the client goes on
-    /// at the row before in the file; so do we, and say where.
+    /// at the newest row that is not newer; so do we, and say where.
     fn walk(&self, leaf: usize) -> (Vec<usize>, Vec<usize>) {
         let mut walk = Vec::new();
         let mut gaps = Vec::new();
         let mut seen = vec![false; self.rows.len()];
-        let mut before = Before::new(&self.visible);
+        let mut clock = Clock::new(self.rows, &self.visible);
         let mut next = Some(leaf);
         while let Some(row) = next {
             seen[row] = true;
-            before.remove(row);
+            clock.take(self.rows[row].at_ms, row);
             walk.push(row);
             let cycle = self.parents[row].is_some_and(|p| seen[p]);
             next = self.parents[row].filter(|&p| !seen[p] && self.visible[p]);
             if next.is_none() && (cycle || self.orphans[row]) {
                 gaps.push(row);
-                next = before.last_before(row).filter(|_| self.bridges);
+                next = clock.before(self.rows[row].at_ms).filter(|_| self.bridges);
             }
         }
         walk.reverse();

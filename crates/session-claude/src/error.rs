@@ -54,11 +54,7 @@ impl Error {
     }
 
     /// A system error over a path.
-    pub(crate) fn io(
-        path: &Path,
-        message: impl Into<String>,
-        source: std::io::Error,
-    ) -> Error {
+    pub(crate) fn io(path: &Path, message: impl Into<String>, source: std::io::Error) -> Error {
         use std::io::ErrorKind as Io;
         let kind = match source.kind() {
             Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::DiskFull,

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use crate::chain::{Chain, chain};
 use crate::lines::{PieceKind, split};
@@ -36,7 +37,7 @@ pub(crate) fn undo(session: &Session, stamp: &Stamp) -> Result<Written, Error> {
         .read_to_end(&mut since)
         .map_err(fail)?;
     let since = rows_since(&since, from);
-    let (list, rows) = restored(&old, &old_chain, &since, session);
+    let (list, rows) = restored(&old, &old_chain, &since, from, session);
     old.extend(since);
     let leaf = list.last().cloned().unwrap_or_default();
     let uuid = stamp.uuid();
@@ -110,6 +111,7 @@ fn restored(
     old: &Live,
     old_chain: &Chain,
     since: &[Row],
+    from: u64,
     session: &Session,
 ) -> (Vec<String>, Vec<String>) {
     // The newest version of each row counts: later ones replace earlier ones.
@@ -130,12 +132,29 @@ fn restored(
             rows.push(row.text.to_string());
         }
     }
-    let after = session
-        .live
-        .boundary
-        .map_or(0, |at| session.live.rows[at].offset);
+    // What we wrote ourselves lies before our boundaries: changed rows, which are known, and notes,
+    // which are rows of old messages.
+    let ours: Vec<Range<u64>> = since
+        .iter()
+        .filter_map(|row| Some(row.boundary.as_ref()?.mark.as_ref()?.1..row.offset))
+        .collect();
+    let answers: HashSet<&str> = old_chain
+        .rows
+        .iter()
+        .filter_map(|&row| old.rows[row].message_id.as_deref())
+        .collect();
+    let is_note = |row: &Row| {
+        row.message_id
+            .as_deref()
+            .is_some_and(|id| answers.contains(id))
+            && ours.iter().any(|range| range.contains(&row.offset))
+    };
     let said_since = |row: &&Row| {
-        row.offset > after && row.boundary.is_none() && !row.summary && !known.contains(&*row.uuid)
+        row.offset >= from
+            && row.boundary.is_none()
+            && !row.summary
+            && !known.contains(&*row.uuid)
+            && !is_note(row)
     };
     let current = session
         .chain
