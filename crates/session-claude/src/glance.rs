@@ -83,11 +83,6 @@ impl<'a> Glance<'a> {
         self.kind == b"system" && self.subtype == b"compact_boundary"
     }
 
-    /// Whether rows of this kind have a place in the chain.
-    pub(crate) fn is_linked(&self) -> bool {
-        !self.uuid.is_empty() && !matches!(self.kind, b"progress" | b"summary")
-    }
-
     /// Its time in milliseconds since the Unix epoch.
     pub(crate) fn at_ms(&self) -> Option<i64> {
         parse_timestamp(std::str::from_utf8(self.timestamp).ok()?)

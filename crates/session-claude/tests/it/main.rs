@@ -1,5 +1,7 @@
 //! Integration tests.
 
+mod check;
 mod lines;
+mod scan;
 mod store;
 mod tail;
