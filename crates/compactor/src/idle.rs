@@ -9,7 +9,7 @@ use std::fmt;
 use ctxfold_transcript::{Action, Decision, Outcome, Plan, Target, Transcript, text_bytes};
 
 use crate::settle::settle;
-use crate::{MaskOptions, Refusal, mask};
+use crate::{MaskOptions, Refusal, mask, pins};
 
 /// The most characters of an idle summary.
 pub const SUMMARY_CHARS: usize = 24_000;
@@ -298,7 +298,7 @@ pub fn shorten(
         min_gain: 0.0,
         ..MaskOptions::default()
     };
-    let tail = crate::pins::tail(transcript, keep_recent)?;
+    let tail = pins::tail(transcript, keep_recent)?;
     let mut plan = match mask(transcript, &options) {
         Ok(plan) => plan,
         Err(Refusal::NothingToGain { .. }) => {
@@ -326,7 +326,7 @@ pub fn shorten(
     settle(transcript, &mut plan);
     plan.decisions.retain(|d| d.action != Action::Keep);
     if !notes.is_empty() {
-        crate::mask::add_note(transcript, &mut plan);
+        mask::add_note(transcript, &mut plan);
     }
     plan.measure(transcript);
     let gain = plan.before.gain(&plan.after);

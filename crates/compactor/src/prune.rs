@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use ctxfold_transcript::{
-    Action, Author, Decision, Mode, Outcome, Plan, Target, Transcript, text_bytes,
+    Action, Activity, Author, Decision, Mode, Outcome, Plan, Target, Transcript, text_bytes,
 };
 use serde_json::Value;
 
@@ -79,12 +79,19 @@ impl<'t> PruneJob<'t> {
     ) -> Result<PruneJob<'t>, Refusal> {
         let tail = pins::tail(transcript, options.keep_recent)?;
         let failures = pins::open_failures(transcript);
+        let is_plan = |a: &Activity| matches!(a, Activity::Plan { .. });
+        // The newest list of tasks is fixed: what is open must not hang on a verdict.
+        let newest_plan = transcript
+            .calls
+            .iter()
+            .rposition(|call| call.activities.iter().any(is_plan));
         let is_free = |index: usize| {
             let call = &transcript.calls[index];
             let in_head = |message: usize| message > 0 && message < tail;
             let block = transcript.result(index);
             call.outcome != Outcome::Pending
                 && !failures[index]
+                && newest_plan != Some(index)
                 && in_head(call.at.message)
                 && call.result.is_some_and(|at| in_head(at.message))
                 && block.is_some_and(|block| !is_folded(&block.content))

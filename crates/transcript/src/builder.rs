@@ -18,6 +18,13 @@ pub struct MessageBuilder<'a> {
     transcript: &'a mut Transcript,
 }
 
+impl From<Transcript> for Builder {
+    /// Goes on with a conversation.
+    fn from(transcript: Transcript) -> Builder {
+        Builder { transcript }
+    }
+}
+
 impl Builder {
     /// An empty transcript.
     pub fn new() -> Builder {

@@ -1,0 +1,198 @@
+//! Secrets of many kinds are found, and what only looks like one is left.
+
+use ctxfold_compactor::redact;
+use proptest::prelude::*;
+
+/// Each with the kind and the secret. Put together from pieces so that no scanner takes this
+/// file for a leak.
+fn secrets() -> Vec<(&'static str, String, String)> {
+    let random = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0";
+    let s = |prefix: &str, n: usize| format!("{prefix}{}", &random[..n]);
+    let hex = "0123456789abcdef".repeat(4);
+    let pem = |kind: &str| {
+        format!(
+            "-----BEGIN {kind}-----\n{}\n-----END {kind}-----",
+            "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n".repeat(4).trim_end()
+        )
+    };
+    let mut out: Vec<(&'static str, String, String)> = Vec::new();
+    let mut bare = |kind, secret: String| out.push((kind, format!("see {secret} there"), secret));
+    bare("anthropic-key", s("sk-ant-api03-", 40));
+    bare("openai-key", s("sk-proj-", 40));
+    bare("openai-key", s("sk-", 40));
+    bare("google-key", s("AIza", 35));
+    bare("google-key", s("ya29.", 40));
+    bare("github-token", s("ghp_", 36));
+    bare("github-token", s("github_pat_", 40));
+    bare("gitlab-token", s("glpat-", 20));
+    bare("slack-token", s("xoxb-", 30));
+    bare("stripe-key", s("sk_live_", 24));
+    bare("aws-access-key", "AKIA".to_owned() + "IOSFODNN7EXAMPLQ");
+    bare("npm-token", s("npm_", 36));
+    bare("pypi-token", s("pypi-", 40) + "0123456789abc");
+    bare("huggingface-token", s("hf_", 34));
+    bare(
+        "sendgrid-key",
+        format!("SG.{}.{}", &random[..22], &random[..40]),
+    );
+    bare("telegram-token", format!("123456789:AA{}", &random[..33]));
+    bare("digitalocean-token", format!("dop_v1_{hex}"));
+    bare("databricks-token", format!("dapi{}", &hex[..32]));
+    bare(
+        "jwt",
+        format!(
+            "eyJ{}.eyJ{}.{}",
+            &random[..20],
+            &random[..20],
+            &random[..30]
+        ),
+    );
+    bare("private-key", pem("RSA PRIVATE KEY"));
+    bare("private-key", pem("OPENSSH PRIVATE KEY"));
+    bare("private-key", pem("PGP PRIVATE KEY BLOCK"));
+    let mut named = |kind, text: String, secret: &str| out.push((kind, text, secret.to_owned()));
+    named(
+        "bearer-token",
+        format!("Authorization: Bearer {random}"),
+        random,
+    );
+    named(
+        "basic-auth",
+        "Authorization: Basic dXNlcjpwYXNzd29yZA==".into(),
+        "dXNlcjpwYXNzd29yZA==",
+    );
+    named(
+        "url-password",
+        "postgres://app:hunter2@db:5432/x".into(),
+        "hunter2",
+    );
+    named(
+        "url-password",
+        "git clone https://me:s3cr3t!@host/x".into(),
+        "s3cr3t!",
+    );
+    named("header-key", format!("-H 'x-api-key: {random}'"), random);
+    named(
+        "env-secret",
+        format!("export AWS_SECRET_ACCESS_KEY={random}"),
+        random,
+    );
+    named(
+        "env-secret",
+        "DB_PASSWORD='correct horse'".into(),
+        "correct horse",
+    );
+    named("env-secret", "MY_TOKEN=\"abcdef\"".into(), "abcdef");
+    named(
+        "named-secret",
+        "\"password\": \"hunter2hunter2\"".into(),
+        "hunter2hunter2",
+    );
+    named("named-secret", format!("api_key = '{random}'"), random);
+    named(
+        "named-secret",
+        "  client_secret: abc123def456\n".into(),
+        "abc123def456",
+    );
+    named(
+        "azure-key",
+        format!("AccountKey={random}{random}=="),
+        random,
+    );
+    out
+}
+
+#[test]
+fn secrets_are_replaced_by_their_kind() {
+    for (kind, text, secret) in secrets() {
+        let clean = redact(&text);
+        assert!(!clean.text.contains(&secret), "{kind}: {}", clean.text);
+        let placeholder = format!("[REDACTED:{kind}]");
+        assert!(clean.text.contains(&placeholder), "{kind}: {}", clean.text);
+        assert_eq!(
+            clean.counts.values().sum::<usize>(),
+            1,
+            "{kind}: {:?}",
+            clean.counts
+        );
+        assert_eq!(clean.counts[kind], 1);
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_secret_is_left() {
+    for text in [
+        "let token = parser.next_token();",
+        "fn token(&self) -> &str { self.token }",
+        "max_tokens: 4096",
+        "MAX_TOKENS=4096",
+        "\"total_tokens\": 123456",
+        "API_KEY=$API_KEY cargo run",
+        "API_KEY=${API_KEY}",
+        "export GITHUB_TOKEN=<your token>",
+        "TOKEN_FILE=/run/secrets/token.txt",
+        "PASSWORD=changeme",
+        "password: string;",
+        "password = os.environ['PASSWORD']",
+        "const secret = process.env.SECRET_VALUE_1;",
+        "the bearer of this letter, bearer authentication-schemes",
+        "https://user@host/path and http://host:8080/a@b",
+        "https://user:$PASSWORD@host/",
+        "class=\"sk-loading-indicator-wrapper-large\"",
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        "uuid 123e4567-e89b-12d3-a456-426614174000",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+        "grep -r 'BEGIN RSA PRIVATE KEY' .",
+        "src/tokenizer/secret_santa.rs:12: let password_field = form.field(\"password\");",
+        "",
+    ] {
+        let clean = redact(text);
+        assert_eq!(clean.text, text);
+        assert!(clean.counts.is_empty());
+    }
+}
+
+#[test]
+fn a_key_without_its_end_is_replaced_too() {
+    let text = "key:\n-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nMIIEvQIBADAN";
+    assert_eq!(redact(text).text, "key:\n[REDACTED:private-key]");
+}
+
+#[test]
+fn many_secrets_are_all_counted() {
+    let all: Vec<String> = secrets().into_iter().map(|(_, text, _)| text).collect();
+    let count = all.len();
+    let clean = redact(&all.join("\n\n"));
+    assert_eq!(
+        clean.counts.values().sum::<usize>(),
+        count,
+        "{:?}",
+        clean.counts
+    );
+    for (kind, _, secret) in secrets() {
+        assert!(!clean.text.contains(&secret), "{kind}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn twice_is_once(pieces in proptest::collection::vec(
+        (any::<prop::sample::Index>(), "[ \n=:\"'a-zA-Z0-9_-]{0,12}"), 0..6,
+    )) {
+        let secrets = secrets();
+        let text: String = pieces.iter()
+            .map(|(i, between)| format!("{between}{}", i.get(&secrets).1))
+            .collect();
+        let once = redact(&text);
+        let twice = redact(&once.text);
+        prop_assert_eq!(&twice.text, &once.text);
+        prop_assert!(twice.counts.is_empty(), "{:?}", twice.counts);
+    }
+
+    #[test]
+    fn any_text_is_survived(text in "\\PC{0,200}") {
+        let clean = redact(&text);
+        prop_assert_eq!(clean.counts.is_empty(), clean.text == text);
+    }
+}
