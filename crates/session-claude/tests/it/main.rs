@@ -3,5 +3,6 @@
 mod check;
 mod lines;
 mod scan;
+mod session;
 mod store;
 mod tail;
