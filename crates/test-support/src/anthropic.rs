@@ -8,7 +8,7 @@
 //!    ([`MockAnthropic::on`]) decides. The step taken is the number of assistant messages after it,
 //!    so a script goes on by itself after each tool result. Where a text contains several keys, the
 //!    script that was added first wins.
-//! 3. With no script, or at its end, the reply is `MOCK-REPLY to: ` and the newest prompt's end.
+//! 3. With no script, or at its end, the reply is `MOCK-REPLY to: ` and the end of the newest prompt.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -308,7 +308,7 @@ fn choose(body: &Value, script: &mut Script) -> (&'static str, Turn) {
     let last = messages
         .iter()
         .rfind(|m| m["role"] == "user")
-        .map(text_of)
+        .map(prompt_of)
         .unwrap_or_default();
     let skip = last.trim().chars().count().saturating_sub(60);
     let tail: String = last.trim().chars().skip(skip).collect();
@@ -347,6 +347,16 @@ fn text_of(message: &Value) -> String {
             texts.join("\n")
         }
         _ => String::new(),
+    }
+}
+
+/// What the user typed: the last text block that the client did not put in itself.
+fn prompt_of(message: &Value) -> String {
+    let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut texts = blocks.iter().filter_map(|block| block["text"].as_str());
+    match texts.rfind(|text| !text.starts_with("<system-reminder>")) {
+        Some(text) => text.to_owned(),
+        None => text_of(message),
     }
 }
 

@@ -5,13 +5,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::anthropic::MockAnthropic;
 use crate::clients::{Client, search_path};
+use crate::json_lines::JsonLines;
 use crate::process::{Output, run};
 use crate::terminal::Terminal;
 
@@ -182,6 +183,25 @@ impl ClaudeHome {
         terminal
     }
 
+    /// Starts a process of the client that takes prompt after prompt: a session that stays live.
+    ///
+    /// # Panics
+    ///
+    /// When the client can't be started.
+    pub fn live(&self, arguments: &[&str]) -> ClaudeLive {
+        let mut command = self.command();
+        command.args(["-p", "--verbose", "--dangerously-skip-permissions"]);
+        command.args([
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+        ]);
+        ClaudeLive {
+            lines: JsonLines::start(command.args(arguments)),
+        }
+    }
+
     /// The file of a session of this home's projects, by session id.
     pub fn session_file(&self, id: &str) -> Option<PathBuf> {
         self.sessions()
@@ -246,6 +266,44 @@ impl ClaudeHome {
         let path = self.config().join(".claude.json");
         fs::write(path, state.to_string()).expect("the client's state can be written");
         self.write_settings(Value::Null);
+    }
+}
+
+/// A live process of the client. Dropping it ends the client.
+#[derive(Debug)]
+pub struct ClaudeLive {
+    lines: JsonLines,
+}
+
+impl ClaudeLive {
+    /// Says something and waits for the end of the turn; returns the client's result.
+    ///
+    /// The client may write the end of the turn to its session a moment later.
+    ///
+    /// # Panics
+    ///
+    /// When the client ends, or the turn does not within two minutes.
+    pub fn say(&mut self, text: &str) -> Value {
+        let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
+        self.lines
+            .send(&json!({"type": "user", "message": message}));
+        let end = Instant::now() + TURN_LIMIT;
+        loop {
+            let message = self.lines.receive(end, text);
+            if message["type"] == "result" {
+                return message;
+            }
+        }
+    }
+
+    /// The id of the client's process.
+    pub fn pid(&self) -> u32 {
+        self.lines.pid()
+    }
+
+    /// Kills the client at once, as a crash would.
+    pub fn kill(self) {
+        self.lines.kill();
     }
 }
 

@@ -37,7 +37,9 @@ impl Gate {
 }
 
 /// Asks again and again, with a short pause between, until there is an answer or time is up.
-pub(crate) fn poll<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+///
+/// For what can't be waited for otherwise: a screen, a file that another process writes.
+pub fn poll<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + limit;
     loop {
         if let Some(answer) = ask() {

@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use ctxfold_test_support::{ClaudeHome, MockAnthropic, Terminal, Turn, clients, require_client};
+use ctxfold_test_support::{
+    ClaudeHome, MockAnthropic, Terminal, Turn, clients, poll, require_client,
+};
 use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -199,6 +201,44 @@ fn a_terminal_takes_prompts(version: &str) {
     assert_eq!(home.sessions().len(), 1);
 }
 
+fn a_live_session_takes_prompt_after_prompt(version: &str) {
+    let client = require_client!(claude, version);
+    let mock = MockAnthropic::start();
+    mock.on("the second prompt", [Turn::text("ANSWER-TWO")]);
+    mock.on("the first prompt", [Turn::text("ANSWER-ONE")]);
+    let home = ClaudeHome::new(&client, &mock);
+    let mut live = home.live(&[]);
+    let first = live.say("the first prompt");
+    let id = first["session_id"]
+        .as_str()
+        .expect("the client names its session")
+        .to_owned();
+    // The client keeps a record of itself for as long as it lives.
+    let record = home
+        .config()
+        .join("sessions")
+        .join(format!("{}.json", live.pid()));
+    let record = fs::read_to_string(record).unwrap();
+    assert!(record.contains(&id), "{record}");
+
+    let written = |text: &str| {
+        poll(MINUTE, || {
+            let file = home.session_file(&id)?;
+            fs::read_to_string(file)
+                .ok()
+                .filter(|rows| rows.contains(text))
+        })
+    };
+    assert!(written("ANSWER-ONE").is_some());
+    assert_eq!(live.say("the second prompt")["is_error"], false);
+    assert!(mock.log().last().holds("the first prompt"));
+    assert!(written("ANSWER-TWO").is_some());
+    live.kill();
+    let run = home.prompt("after the crash").resume(&id).run().success();
+    assert_eq!(run.session_id(), id);
+    assert!(mock.log().last().holds("the second prompt"));
+}
+
 /// One test for each pinned version.
 macro_rules! on_each_version {
     ($($scene:ident),* $(,)?) => {
@@ -212,6 +252,7 @@ on_each_version!(
     parallel_calls_and_thinking_come_back_unchanged,
     a_sub_agent_is_scripted_by_its_own_prompt,
     compact_asks_the_mock_for_a_summary,
+    a_live_session_takes_prompt_after_prompt,
     a_terminal_takes_prompts,
 );
 
