@@ -358,6 +358,78 @@ mod tests {
         assert_eq!(disk.data, b"old\nrow\nr{\"theirs\":1}\n\n");
     }
 
+    /// Rows that a live client appended between our check and our write are in the list of a second
+    /// boundary.
+    #[test]
+    fn rows_that_arrive_meanwhile_are_included() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir
+            .path()
+            .join("11111111-0000-4000-8000-000000000001.jsonl");
+        let row = |uuid: &str, parent: &str, kind: &str, content: &str| {
+            format!(
+                r#"{{"parentUuid":{parent},"type":"{kind}","uuid":"{uuid}","timestamp":"2026-12-01T00:00:00.000Z","message":{{"id":"m-{uuid}","role":"{kind}","content":{content}}}}}"#
+            ) + "\n"
+        };
+        let output = format!(
+            r#"[{{"type":"tool_result","tool_use_id":"toolu_1","content":"{}"}}]"#,
+            "x".repeat(5000)
+        );
+        let call = r#"[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"ls"}}]"#;
+        let file = row("a", "null", "user", "\"hi\"")
+            + &row("b", "\"a\"", "assistant", call)
+            + &row("c", "\"b\"", "user", &output)
+            + &row(
+                "d",
+                "\"c\"",
+                "assistant",
+                r#"[{"type":"text","text":"done"}]"#,
+            );
+        std::fs::write(&path, &file).unwrap();
+        let session = crate::Session::open(&path, &crate::Options::default()).unwrap();
+        let mut plan = ctxfold_transcript::Plan::keep_all(
+            session.transcript(),
+            ctxfold_transcript::Mode::Mask,
+        );
+        plan.decide_call(
+            0,
+            ctxfold_transcript::Action::Truncate("cut".into()),
+            "test",
+        );
+        let next = std::cell::Cell::new(0);
+        let stamp = crate::Stamp::new(1_796_100_000_000, move || {
+            next.set(next.get() + 1);
+            next.get()
+        });
+        let append = session.prepare(&plan, &stamp).unwrap();
+        let theirs = row("e", "\"d\"", "user", "\"and now?\"");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .open(&path)
+            .unwrap();
+        file.write_all(theirs.as_bytes()).unwrap();
+        append_once(&mut file, append.bytes()).unwrap();
+        let texts = |path: &Path| {
+            let session = crate::Session::open(path, &crate::Options::default()).unwrap();
+            let texts: Vec<String> = session
+                .transcript()
+                .messages
+                .iter()
+                .map(|m| m.text())
+                .collect();
+            texts
+        };
+        assert!(
+            !texts(&path).contains(&"and now?".to_owned()),
+            "the trap is gone"
+        );
+        let offset = append.expected.len + theirs.len() as u64;
+        assert!(append.repair(&mut file, offset).unwrap());
+        assert_eq!(texts(&path), ["hi", "", "", "done", "and now?"]);
+        assert!(!append.repair(&mut file, append.expected.len).unwrap());
+    }
+
     #[test]
     fn a_hash_is_lower_case_hexadecimal() {
         assert_eq!(

@@ -313,11 +313,11 @@ impl<'a> Tree<'a> {
             .enumerate()
             .filter(|&(i, _)| self.visible[i])
         {
-            if let Some(id) = row.message_id.as_deref() {
-                if messages.contains(id) {
-                    answers.entry(id).or_default().push(i);
-                    owner.insert(i, id);
-                }
+            if let Some(id) = row.message_id.as_deref()
+                && messages.contains(id)
+            {
+                answers.entry(id).or_default().push(i);
+                owner.insert(i, id);
             }
         }
         let mut results: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -364,5 +364,138 @@ impl<'a> Tree<'a> {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{Line, understand};
+    use proptest::prelude::*;
+
+    fn live(lines: &[String]) -> Live {
+        let mut live = Live::default();
+        let rows = lines.iter().enumerate().filter_map(|(i, line)| {
+            match understand(line, i as u64).unwrap() {
+                Line::Row(row) => Some(*row),
+                Line::LastPrompt(prompt) => {
+                    live.prompts.push(prompt);
+                    None
+                }
+                _ => None,
+            }
+        });
+        let rows: Vec<Row> = rows.collect();
+        live.extend(rows);
+        live
+    }
+
+    fn row(uuid: &str, parent: &str, more: &str) -> String {
+        let second = uuid.trim_matches(|c: char| !c.is_ascii_digit());
+        format!(
+            r#"{{"type":"user","uuid":"{uuid}","parentUuid":{parent},"timestamp":"2026-12-01T00:00:{second:0>2}.000Z","message":{{"role":"user","content":"x"}}{more}}}"#
+        )
+    }
+
+    fn parent(n: usize) -> String {
+        format!("\"r{n}\"")
+    }
+
+    fn names(lines: &[String], len: u64) -> Vec<String> {
+        let live = live(lines);
+        chain(&live, len)
+            .rows
+            .iter()
+            .map(|&r| live.rows[r].uuid.to_string())
+            .collect()
+    }
+
+    fn plain(n: usize) -> Vec<String> {
+        let first = [row("r0", "null", "")];
+        first
+            .into_iter()
+            .chain((1..n).map(|i| row(&format!("r{i}"), &parent(i - 1), "")))
+            .collect()
+    }
+
+    #[test]
+    fn the_newest_note_of_the_leaf_chooses_the_branch() {
+        let note = |leaf: &str, more: &str| {
+            format!(r#"{{"type":"last-prompt","leafUuid":"{leaf}"{more}}}"#)
+        };
+        let mut lines = plain(4);
+        lines.push(row("r9", &parent(1), ""));
+        assert_eq!(names(&lines, 0), ["r0", "r1", "r9"]);
+        let with = |notes: &[String]| names(&[&lines[..], notes].concat(), 0);
+        assert_eq!(with(&[note("r2", "")]), ["r0", "r1", "r2", "r3"]);
+        assert_eq!(
+            with(&[note("r2", ",\"explicit\":true")]),
+            ["r0", "r1", "r2"]
+        );
+        assert_eq!(with(&[note("unknown", "")]), ["r0", "r1", "r9"]);
+        assert_eq!(with(&[note("r3", ""), note("r9", "")]), ["r0", "r1", "r9"]);
+        assert_eq!(
+            with(&[note("r3", ""), note(ZERO, ",\"explicit\":true")]),
+            ["r0", "r1", "r9"]
+        );
+    }
+
+    #[test]
+    fn sidechains_are_never_mixed_in() {
+        let mut lines = plain(3);
+        lines.push(row("r8", &parent(2), ",\"isSidechain\":true"));
+        assert_eq!(names(&lines, 0), ["r0", "r1", "r2"]);
+        let only: Vec<String> = lines[3..].to_vec();
+        assert_eq!(names(&only, 0), ["r8"]);
+    }
+
+    #[test]
+    fn a_lost_parent_is_bridged_by_time_and_told() {
+        let mut lines = plain(6);
+        lines.remove(3);
+        lines.insert(0, row("r9", &parent(0), ""));
+        let live = live(&lines);
+        let found = chain(&live, 0);
+        let names: Vec<&str> = found.rows.iter().map(|&r| &*live.rows[r].uuid).collect();
+        assert_eq!(names, ["r0", "r1", "r2", "r4", "r5"]);
+        assert_eq!(found.gaps.len(), 1);
+        assert_eq!(&*live.rows[found.gaps[0]].uuid, "r4");
+    }
+
+    #[test]
+    fn many_gaps_and_cycles_take_no_quadratic_time() {
+        let lines: Vec<String> = (0..20_000)
+            .map(|i| {
+                let parent = if i % 3 == 0 {
+                    parent((i * 7) % 20_000)
+                } else {
+                    format!("\"lost{i}\"")
+                };
+                let text = row(&format!("r{i}"), &parent, "");
+                text.replace("00:00:", &format!("{:02}:{:02}:", i / 3600, i / 60 % 60))
+                    .replace(&format!(":{i:0>2}.000Z"), &format!(":{:02}.000Z", i % 60))
+            })
+            .collect();
+        assert!(!names(&lines, 0).is_empty());
+    }
+
+    proptest! {
+        /// Without compactions and messages of several rows the branch is what a walk over a map
+        /// of names gives.
+        #[test]
+        fn agrees_with_a_walk_by_name(picks in proptest::collection::vec(0usize..1000, 1..40), note in 0usize..80) {
+            let parents: Vec<Option<usize>> = picks.iter().enumerate().map(|(i, p)| (i > 0 && p % 7 != 0).then(|| p % i)).collect();
+            let mut lines: Vec<String> = parents.iter().enumerate()
+                .map(|(i, p)| row(&format!("r{i}"), &p.map_or("null".into(), parent), "")).collect();
+            let mut leaf = parents.len() - 1;
+            if note < parents.len() {
+                lines.push(format!(r#"{{"type":"last-prompt","leafUuid":"r{note}"}}"#));
+                let depth = |mut r: usize| { let mut d = 0; while r != note { match parents[r] { Some(p) => { r = p; d += 1; } None => return None } } Some(d) };
+                leaf = (0..parents.len()).filter_map(|r| Some((depth(r)?, r))).max().unwrap().1;
+            }
+            let mut expected = vec![format!("r{leaf}")];
+            while let Some(p) = parents[leaf] { expected.insert(0, format!("r{p}")); leaf = p; }
+            prop_assert_eq!(names(&lines, 0), expected);
+        }
     }
 }

@@ -176,10 +176,10 @@ impl Reader {
 
     /// Takes one line in.
     fn bytes(&mut self, bytes: &[u8], extent: Extent, newest: bool) {
-        if let Some(wanted) = &self.wanted {
-            if !mentions(bytes, wanted) {
-                return;
-            }
+        if let Some(wanted) = &self.wanted
+            && !mentions(bytes, wanted)
+        {
+            return;
         }
         let text = String::from_utf8_lossy(bytes);
         let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
@@ -239,10 +239,11 @@ impl Reader {
             if !wanted.remove(&row.uuid) {
                 return;
             }
-            if let (Some(head), Some(parent)) = (&self.segment_head, &row.parent) {
-                if *head != row.uuid && !self.index.contains_key(parent) {
-                    wanted.insert(parent.clone());
-                }
+            if let (Some(head), Some(parent)) = (&self.segment_head, &row.parent)
+                && *head != row.uuid
+                && !self.index.contains_key(parent)
+            {
+                wanted.insert(parent.clone());
             }
         }
         if let Some(&newer) = self.index.get(&row.uuid) {
@@ -252,13 +253,13 @@ impl Reader {
         }
         let uuid = row.uuid.clone();
         self.asked.remove(&uuid);
-        if let Some(parent) = &row.parent {
-            if !self.index.contains_key(parent) {
-                self.asked
-                    .entry(parent.clone())
-                    .or_default()
-                    .push(uuid.clone());
-            }
+        if let Some(parent) = &row.parent
+            && !self.index.contains_key(parent)
+        {
+            self.asked
+                .entry(parent.clone())
+                .or_default()
+                .push(uuid.clone());
         }
         if salvaged {
             self.live.salvaged.insert(uuid.clone());
@@ -300,10 +301,10 @@ impl Reader {
                 self.live.rows[at].parent.clone_from(&parent);
             }
         }
-        if let Some(parent) = parent {
-            if !self.index.contains_key(&parent) {
-                self.asked.entry(parent).or_default().extend(rows);
-            }
+        if let Some(parent) = parent
+            && !self.index.contains_key(&parent)
+        {
+            self.asked.entry(parent).or_default().extend(rows);
         }
     }
 

@@ -388,10 +388,10 @@ impl Builder<'_> {
     /// Notes the tokens of the context, once a message: all its rows repeat them.
     fn usage(&mut self, row: &Row, message: Option<&Object<'_>>) {
         let Some(message) = message else { return };
-        if let Some(model) = message.get("model").and_then(string) {
-            if model != "<synthetic>" {
-                self.built.model = Some(model);
-            }
+        if let Some(model) = message.get("model").and_then(string)
+            && model != "<synthetic>"
+        {
+            self.built.model = Some(model);
         }
         let Some(usage) = message.object("usage") else {
             return;

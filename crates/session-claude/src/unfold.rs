@@ -177,9 +177,9 @@ fn source<'a>(row: &crate::row::Row, object: &Object<'a>) -> Option<Source<'a>> 
         return Some(Source::Attachment);
     }
     let blocks = elements(object.object("message")?.get("content")?)?;
-    let parsed = blocks.into_iter().map(Object::parse).enumerate();
+    let parsed = blocks.into_iter().map(Object::parse);
     if row.kind == Kind::Assistant {
-        let calls = parsed.filter_map(|(place, block)| {
+        let calls = parsed.enumerate().filter_map(|(place, block)| {
             let block = block?;
             if block.str("type")? != "tool_use" {
                 return None;
@@ -195,7 +195,7 @@ fn source<'a>(row: &crate::row::Row, object: &Object<'a>) -> Option<Source<'a>> 
         });
         return Some(Source::Calls(calls.collect()));
     }
-    let results = parsed.filter_map(|(_, block)| {
+    let results = parsed.filter_map(|block| {
         let block = block?;
         if block.str("type")? != "tool_result" {
             return None;
@@ -403,10 +403,9 @@ pub fn folded(path: &Path, visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), 
     scan(path, &mut |text, offset| {
         if let (Some(Line::Row(row)), Some(object)) =
             (understand(text, offset), Object::parse(text))
+            && let (false, Some(Source::Calls(made))) = (row.sidechain, source(&row, &object))
         {
-            if let (false, Some(Source::Calls(made))) = (row.sidechain, source(&row, &object)) {
-                calls.extend(made);
-            }
+            calls.extend(made);
         }
         true
     })?;
@@ -452,10 +451,10 @@ pub fn folded(path: &Path, visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), 
             Some(Source::Results(results)) => {
                 let now = now.as_ref().and_then(|now| source(&row, now));
                 for (id, content) in results {
-                    if let Some(Source::Results(now)) = &now {
-                        if now.iter().any(|(other, c)| *other == id && *c == content) {
-                            continue;
-                        }
+                    if let Some(Source::Results(now)) = &now
+                        && now.iter().any(|(other, c)| *other == id && *c == content)
+                    {
+                        continue;
                     }
                     let made = by_id.get(&*id).and_then(|owners| {
                         let hangs = |i: &usize| Some(&*calls[*i].row) == row.parent.as_deref();
