@@ -1,0 +1,265 @@
+//! Whether the projection agrees with the rollout, and what else may stand in the way.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::chain::Rollout;
+use crate::lines::{self, Backward, Extent};
+use crate::project::{self, Cursor, Schema};
+use crate::store::open_read_only;
+use crate::wire::Line;
+use crate::{Error, Finding, Store, lease};
+
+/// What the store tells about one rollout, compared with the rollout.
+pub(crate) fn projection(
+    store: &Store,
+    rollout: &Rollout,
+    next_ordinal: Option<u64>,
+    torn_at: Option<u64>,
+) -> Vec<Finding> {
+    if !rollout.is_paginated() || rollout.compressed {
+        return Vec::new();
+    }
+    let Some(path) = store.history() else {
+        return vec![Finding::new(
+            "projection-missing",
+            "this home has no history store",
+        )];
+    };
+    let mut findings = Vec::new();
+    let result = open_read_only(&path)
+        .and_then(|history| compare(&history, rollout, next_ordinal, torn_at, &mut findings));
+    if let Err(error) = result {
+        let message = format!("{}: {error}", path.display());
+        findings.push(Finding::new("store-malformed", message));
+    }
+    findings
+}
+
+fn compare(
+    history: &Connection,
+    rollout: &Rollout,
+    next_ordinal: Option<u64>,
+    torn_at: Option<u64>,
+    findings: &mut Vec<Finding>,
+) -> rusqlite::Result<()> {
+    if let Schema::Unknown(why) = project::schema(history)? {
+        findings.push(Finding::new("schema-unknown", why));
+    }
+    let key = rollout.projection_key();
+    let Some(cursor) = project::cursor(history, &key)? else {
+        findings.push(Finding::new(
+            "projection-missing",
+            format!("no projection of {key}"),
+        ));
+        return Ok(());
+    };
+    if let Some(finding) = judge(&rollout.file, rollout.len, cursor, next_ordinal, torn_at) {
+        findings.push(finding);
+    }
+    let (items, newest): (i64, Option<i64>) = history.query_row(
+        "SELECT count(*), max(rollout_ordinal) FROM thread_turns WHERE thread_id = ?1",
+        [&key],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    if newest.is_some_and(|newest| newest >= cursor.ordinal) {
+        let text = format!(
+            "{items} turns up to ordinal {}, but the cursor stands at {}",
+            newest.unwrap_or(0),
+            cursor.ordinal
+        );
+        findings.push(Finding::new("projection-rows", text));
+    }
+    Ok(())
+}
+
+/// What is wrong with a cursor, if anything is.
+fn judge(
+    file: &File,
+    len: u64,
+    cursor: Cursor,
+    next_ordinal: Option<u64>,
+    torn_at: Option<u64>,
+) -> Option<Finding> {
+    let offset = cursor.offset.max(0) as u64;
+    if offset > len {
+        let text = format!("the projection has read {offset} bytes of {len}");
+        return Some(Finding::new("projection-past-end", text).at(offset));
+    }
+    if offset == len || Some(offset) == torn_at {
+        let wrong = next_ordinal.is_some_and(|next| next as i64 != cursor.ordinal);
+        return wrong.then(|| {
+            let text = format!(
+                "the projection expects ordinal {}, the next one is {}",
+                cursor.ordinal,
+                next_ordinal.unwrap_or(0)
+            );
+            Finding::new("projection-ordinal", text).at(offset)
+        });
+    }
+    let mut before = [0];
+    if offset > 0 && (file.read_exact_at(&mut before, offset - 1).is_err() || before[0] != b'\n') {
+        let text = format!("byte {offset}, where the projection goes on, is inside a line");
+        return Some(Finding::new("projection-mid-line", text).at(offset));
+    }
+    let mut ordinal = None;
+    let read = lines::forward(file, offset, len, &mut |_: Extent, bytes| {
+        ordinal = Line::parse(bytes).map(|line| line.ordinal);
+        false
+    });
+    if read.is_ok()
+        && let Some(Some(ordinal)) = ordinal
+        && ordinal as i64 != cursor.ordinal
+    {
+        let text = format!(
+            "the projection expects ordinal {}, the line there has {ordinal}",
+            cursor.ordinal
+        );
+        return Some(Finding::new("projection-ordinal", text).at(offset));
+    }
+    let text = format!("the projection has read {offset} of {len} bytes");
+    Some(Finding::new("projection-behind", text).at(offset))
+}
+
+/// Goes through a whole rollout and its store and tells what is wrong. Memory is bounded by the
+/// longest line.
+///
+/// # Errors
+/// When the rollout cannot be read or is none.
+pub fn check(store: &Store, path: &Path) -> Result<Vec<Finding>, Error> {
+    let rollout = Rollout::open(path)?;
+    let mut findings = Vec::new();
+    let mut checker = Checker {
+        paginated: rollout.is_paginated(),
+        next: rollout
+            .meta
+            .history_base
+            .as_ref()
+            .map(|b| b.end_ordinal_exclusive),
+        line: 0,
+        turns: 0,
+        torn_at: None,
+        findings: &mut findings,
+    };
+    let io = |e| Error::io(path, "failed to read the rollout", e);
+    if rollout.compressed {
+        let file = File::open(path).map_err(io)?;
+        let decoder = zstd::Decoder::new(file).map_err(io)?;
+        lines::stream(decoder, 0, &mut |e, b| checker.line(e, b)).map_err(io)?;
+    } else {
+        let visit = &mut |e: Extent, b: &[u8]| checker.line(e, b);
+        lines::forward(&rollout.file, 0, rollout.len, visit).map_err(io)?;
+    }
+    let (next, torn_at, turns) = (checker.next, checker.torn_at, checker.turns);
+    if rollout.compressed {
+        findings.push(Finding::new("compressed", "the rollout is compressed"));
+    }
+    if path.starts_with(store.home().join("archived_sessions")) {
+        findings.push(Finding::new("archived", "the thread is archived"));
+    }
+    if lease::is_held(store.home(), &rollout.meta.id) {
+        findings.push(Finding::new(
+            "lease-held",
+            "a running client has the thread",
+        ));
+    }
+    let of_store = projection(store, &rollout, next, torn_at);
+    let exact = !of_store.iter().any(|f| f.code.starts_with("projection"));
+    findings.extend(of_store);
+    if exact && rollout.is_paginated() {
+        findings.extend(missing_rows(store, &rollout, turns));
+    }
+    if let Some(history) = store.history() {
+        let mut wal = history.into_os_string();
+        wal.push("-wal");
+        let len = std::fs::metadata(&wal).map_or(0, |m| m.len());
+        if len > 0 {
+            let text = format!("{len} bytes in the write-ahead log");
+            findings.push(Finding::new("store-wal", text));
+        }
+    }
+    Ok(findings)
+}
+
+/// Turns of the rollout that the projection does not have although it has read them.
+fn missing_rows(store: &Store, rollout: &Rollout, turns: u64) -> Option<Finding> {
+    let history = open_read_only(&store.history()?).ok()?;
+    let rows: i64 = history
+        .query_row(
+            "SELECT count(*) FROM thread_turns WHERE thread_id = ?1",
+            [rollout.projection_key()],
+            |row| row.get(0),
+        )
+        .ok()?;
+    ((rows.max(0) as u64) < turns).then(|| {
+        Finding::new(
+            "projection-rows",
+            format!("the rollout has {turns} turns, the projection {rows}"),
+        )
+    })
+}
+
+struct Checker<'f> {
+    paginated: bool,
+    next: Option<u64>,
+    line: u64,
+    turns: u64,
+    torn_at: Option<u64>,
+    findings: &'f mut Vec<Finding>,
+}
+
+impl Checker<'_> {
+    fn line(&mut self, extent: Extent, bytes: &[u8]) -> bool {
+        self.line += 1;
+        if bytes.is_empty() {
+            return true;
+        }
+        let number = self.line;
+        let mut find = |code, text: String| {
+            let finding = Finding::new(code, text).at(extent.start).on_line(number);
+            self.findings.push(finding);
+        };
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let Some(line) = Line::parse(bytes) else {
+            if extent.terminated {
+                find("bad-line", "the line cannot be read".to_owned());
+            } else {
+                self.torn_at = Some(extent.start);
+                find("torn-tail", "the last line is not whole".to_owned());
+            }
+            return true;
+        };
+        if line.kind == "event_msg"
+            && memchr::memmem::find(line.payload.get().as_bytes(), b"\"task_started\"").is_some()
+            && line
+                .payload::<crate::wire::Event<'_>>()
+                .is_some_and(|e| e.kind == "task_started")
+        {
+            self.turns += 1;
+        }
+        if !self.paginated {
+            return true;
+        }
+        match (line.ordinal, self.next) {
+            (None, _) => find("ordinal-missing", "the line has no ordinal".to_owned()),
+            (Some(n), Some(next)) if n > next => {
+                find("ordinal-gap", format!("ordinal {n} follows {}", next - 1));
+            }
+            (Some(n), Some(next)) if n < next => {
+                find("ordinal-duplicate", format!("ordinal {n} comes again"));
+            }
+            _ => {}
+        }
+        self.next = line.ordinal.map_or(self.next, |n| Some(n + 1));
+        true
+    }
+}
+
+/// Start of the last line where it is not whole JSON.
+pub(crate) fn torn_at(rollout: &Rollout) -> Option<u64> {
+    let last = Backward::new(&rollout.file, rollout.len).next().ok()??;
+    (!last.terminated).then_some(last.start)
+}

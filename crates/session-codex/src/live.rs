@@ -1,0 +1,513 @@
+//! The live part of a thread: from the last compaction with a replacement history to the end,
+//! across the rollouts that a fork or a revert hangs on. What lies before is not read.
+
+use std::collections::HashMap;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::chain::{self, Rollout};
+use crate::item::{self, Item};
+use crate::lines::{self, Backward, Extent};
+use crate::prefix::{self, SUMMARY_PREFIX};
+use crate::stamp::parse_timestamp;
+use crate::wire::{BeginProbe, Compacted, Event, FinishedItem, Line, TurnContext};
+use crate::{Error, Finding};
+
+/// Items above this size that hold an image are read again from the file when they are needed.
+const HELD: usize = 4096;
+/// How far before the live part a count of tokens is looked for.
+const LOOK_BEHIND_LINES: usize = 200;
+const LOOK_BEHIND_BYTES: u64 = 4 * 1024 * 1024;
+/// Rollouts that may hang on one another.
+const DEEPEST: usize = 64;
+
+/// The JSON of an item.
+#[derive(Debug, Clone)]
+pub(crate) enum Raw {
+    Held(Box<str>),
+    InFile { depth: usize, start: u64, len: u64 },
+}
+
+/// An item of the conversation and where it came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) raw: Raw,
+    pub(crate) item: Item,
+    pub(crate) at_ms: Option<i64>,
+    /// The rollout, counted from the oldest that was opened, and the line in it.
+    pub(crate) place: Place,
+    /// Whether it is the answer to the client's own request for a summary.
+    pub(crate) summary_answer: bool,
+}
+
+/// Where a line stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// 0 for the thread's own rollout, 1 for the one it hangs on, and so on.
+    pub(crate) depth: usize,
+    pub(crate) start: u64,
+}
+
+/// The last count of tokens.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenCount {
+    /// The payload as it stands in the file.
+    pub(crate) payload: String,
+    pub(crate) total: u64,
+    pub(crate) window: Option<u64>,
+    pub(crate) stale: bool,
+}
+
+/// The compaction at which the live part begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Begin {
+    pub(crate) place: Place,
+    pub(crate) window_number: Option<u64>,
+    pub(crate) window_id: Option<String>,
+    pub(crate) first_window_id: Option<String>,
+    /// The summary in its `message`, without the prefix.
+    pub(crate) summary: Option<String>,
+}
+
+/// How the last line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With a line break.
+    Whole,
+    /// Whole JSON without a line break.
+    Unterminated,
+    /// Not whole.
+    Torn,
+}
+
+/// The live part.
+#[derive(Debug)]
+pub(crate) struct Live {
+    /// The thread's own rollout first, then what it hangs on.
+    pub(crate) chain: Vec<Rollout>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) tokens: Option<TokenCount>,
+    pub(crate) begin: Option<Begin>,
+    pub(crate) prefix: String,
+    pub(crate) window: Option<u64>,
+    pub(crate) cwd: Option<String>,
+    pub(crate) model: Option<String>,
+    /// Exit codes by call.
+    pub(crate) exits: HashMap<String, i32>,
+    /// Ordinal of the last line that could be read; `Some(None)` where it has none.
+    pub(crate) last_ordinal: Option<Option<u64>>,
+    pub(crate) ending: Ending,
+    pub(crate) bytes: u64,
+    pub(crate) rows: usize,
+}
+
+impl Live {
+    /// Reads the live part of a rollout up to byte `end` of it, or to its end.
+    pub(crate) fn read(home: &Path, path: &Path, end: Option<u64>) -> Result<Live, Error> {
+        let rollout = Rollout::open(path)?;
+        let end = end.unwrap_or(rollout.len);
+        let mut live = Live {
+            chain: vec![rollout],
+            entries: Vec::new(),
+            findings: Vec::new(),
+            tokens: None,
+            begin: None,
+            prefix: SUMMARY_PREFIX.to_owned(),
+            window: None,
+            cwd: None,
+            model: None,
+            exits: HashMap::new(),
+            last_ordinal: None,
+            ending: Ending::Whole,
+            bytes: 0,
+            rows: 0,
+        };
+        live.cwd.clone_from(&live.chain[0].meta.cwd);
+        let ranges = live.find_ranges(home, end)?;
+        if let Some(&(depth, start, _)) = ranges.last()
+            && !live.chain[depth].compressed
+        {
+            live.look_behind(depth, start)?;
+        }
+        for &(depth, start, end) in ranges.iter().rev() {
+            live.fold(depth, start, end)?;
+        }
+        Ok(live)
+    }
+
+    /// The parts of the chain that are live, the thread's own first.
+    fn find_ranges(&mut self, home: &Path, end: u64) -> Result<Vec<(usize, u64, u64)>, Error> {
+        let mut ranges = Vec::new();
+        let mut end = end;
+        let mut depth = 0;
+        loop {
+            let rollout = &self.chain[depth];
+            let (start, found) = if rollout.compressed {
+                (0, compressed_has_begin(rollout)?)
+            } else {
+                find_begin(rollout, end)?
+            };
+            // The length on the disk says nothing of the lines in a compressed file.
+            let end = if rollout.compressed && depth == 0 {
+                u64::MAX
+            } else {
+                end
+            };
+            ranges.push((depth, start, end));
+            let base = rollout.meta.history_base.clone();
+            let Some(base) = base.filter(|_| !found && depth < DEEPEST) else {
+                return Ok(ranges);
+            };
+            let parent = chain::find_rollout(home, &base.thread_id)
+                .and_then(|path| Rollout::open(&path).ok())
+                .filter(|parent| parent.compressed || parent.len >= base.end_byte_offset);
+            let Some(parent) = parent else {
+                self.findings.push(Finding::new(
+                    "base-missing",
+                    format!(
+                        "the rollout {} is missing or shorter than {} bytes",
+                        base.thread_id, base.end_byte_offset
+                    ),
+                ));
+                return Ok(ranges);
+            };
+            self.chain.push(parent);
+            depth += 1;
+            end = base.end_byte_offset;
+        }
+    }
+
+    /// Looks for a count of tokens before the live part.
+    fn look_behind(&mut self, depth: usize, start: u64) -> Result<(), Error> {
+        let rollout = &self.chain[depth];
+        let io = |e| Error::io(&rollout.path, "failed to read the rollout", e);
+        let mut backward = Backward::limited(&rollout.file, start, LOOK_BEHIND_BYTES);
+        let mut found = None;
+        for _ in 0..LOOK_BEHIND_LINES {
+            let Some(extent) = backward.next().map_err(io)? else {
+                break;
+            };
+            let head = lines::head(&rollout.file, extent).map_err(io)?;
+            if memchr::memmem::find(&head, b"\"token_count\"").is_none() {
+                continue;
+            }
+            let bytes = lines::read(&rollout.file, extent).map_err(io)?;
+            if let Some(count) = Line::parse(&bytes).as_ref().and_then(token_count) {
+                found = Some(count);
+                break;
+            }
+        }
+        self.tokens = found;
+        Ok(())
+    }
+
+    fn fold(&mut self, depth: usize, start: u64, end: u64) -> Result<(), Error> {
+        self.ending = Ending::Whole;
+        let path = self.chain[depth].path.clone();
+        let io = |e| Error::io(&path, "failed to read the rollout", e);
+        let compressed = self.chain[depth].compressed;
+        let mut visit = |extent: Extent, bytes: &[u8]| {
+            let inside = extent.start < end;
+            if inside {
+                self.line(depth, extent, bytes);
+            }
+            inside
+        };
+        let file = std::fs::File::open(&path).map_err(io)?;
+        if compressed {
+            let decoder = zstd::Decoder::new(file).map_err(io)?;
+            lines::stream(decoder, 0, &mut visit).map_err(io)
+        } else {
+            lines::forward(&file, start, end, &mut visit).map_err(io)
+        }
+    }
+
+    fn line(&mut self, depth: usize, extent: Extent, bytes: &[u8]) {
+        self.bytes += extent.len();
+        if bytes.is_empty() {
+            return;
+        }
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let place = Place {
+            depth,
+            start: extent.start,
+        };
+        let Some(line) = Line::parse(bytes) else {
+            if extent.terminated {
+                let finding = Finding::new("bad-line", "a line cannot be read");
+                self.findings.push(finding.at(extent.start));
+            } else {
+                self.ending = Ending::Torn;
+                let finding = Finding::new("torn-tail", "the last line is not whole");
+                self.findings.push(finding.at(extent.start));
+            }
+            return;
+        };
+        self.rows += 1;
+        self.ending = if extent.terminated {
+            Ending::Whole
+        } else {
+            Ending::Unterminated
+        };
+        self.last_ordinal = Some(line.ordinal);
+        match &*line.kind {
+            "response_item" => {
+                let answer = line.metadata.as_ref().and_then(|m| m.compaction_output);
+                self.add(
+                    line.payload.get(),
+                    bytes,
+                    place,
+                    line.timestamp.as_deref().and_then(parse_timestamp),
+                    answer == Some(true),
+                );
+            }
+            "compacted" => self.compacted(&line, bytes, place),
+            "event_msg" => self.event(&line),
+            "turn_context" => {
+                if let Some(context) = line.payload::<TurnContext>() {
+                    self.cwd = context.cwd.or(self.cwd.take());
+                    self.model = context.model.or(self.model.take());
+                }
+            }
+            "session_meta"
+            | "world_state"
+            | "token_usage_record"
+            | "inter_agent_communication"
+            | "inter_agent_communication_metadata" => {}
+            other => {
+                let text = format!("a line of the unknown type {other:?}");
+                let finding = Finding::new("unknown-line", text).at(extent.start);
+                self.findings.push(finding);
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        raw: &str,
+        line: &[u8],
+        place: Place,
+        at_ms: Option<i64>,
+        summary_answer: bool,
+    ) {
+        let Some(item) = item::parse(raw, &self.prefix) else {
+            let finding = Finding::new("bad-line", "an item cannot be read");
+            self.findings.push(finding.at(place.start));
+            return;
+        };
+        if let Item::Unknown(kind) = &item {
+            let text = format!("an item of the unknown type {kind:?}");
+            self.findings
+                .push(Finding::new("unknown-item", text).at(place.start));
+        }
+        let has_image = raw.len() > HELD
+            && memchr::memmem::find(raw.as_bytes(), b"data:image/").is_some()
+            && !self.chain[place.depth].compressed;
+        let raw = if has_image {
+            // Both are parts of one buffer.
+            let inside = raw.as_ptr() as usize - line.as_ptr() as usize;
+            Raw::InFile {
+                depth: place.depth,
+                start: place.start + inside as u64,
+                len: raw.len() as u64,
+            }
+        } else {
+            Raw::Held(raw.into())
+        };
+        self.entries.push(Entry {
+            raw,
+            item,
+            at_ms,
+            place,
+            summary_answer,
+        });
+    }
+
+    fn compacted(&mut self, line: &Line<'_>, bytes: &[u8], place: Place) {
+        let Some(compacted) = line.payload::<Compacted<'_>>() else {
+            let finding = Finding::new("bad-line", "a compacted line cannot be read");
+            self.findings.push(finding.at(place.start));
+            return;
+        };
+        if let Some(own) = prefix::derive(&compacted.message) {
+            own.clone_into(&mut self.prefix);
+        }
+        let at_ms = line.timestamp.as_deref().and_then(parse_timestamp);
+        self.begin = Some(Begin {
+            place,
+            window_number: compacted.window_number,
+            window_id: compacted.window_id,
+            first_window_id: compacted.first_window_id,
+            summary: prefix::strip(&compacted.message, &self.prefix).map(str::to_owned),
+        });
+        if let Some(history) = compacted.replacement_history {
+            self.entries.clear();
+            for raw in history {
+                self.add(raw.get(), bytes, place, at_ms, false);
+            }
+        } else {
+            // The oldest form: the user's messages stay, and the message follows them.
+            self.entries.retain(|e| e.author_is_user());
+            let item = serde_json::json!({"type": "message", "role": "user",
+                "content": [{"type": "input_text", "text": compacted.message}]});
+            let raw = item.to_string();
+            if let Some(item) = item::parse(&raw, &self.prefix) {
+                self.entries.push(Entry {
+                    raw: Raw::Held(raw.into()),
+                    item,
+                    at_ms,
+                    place,
+                    summary_answer: false,
+                });
+            }
+        }
+        if let Some(tokens) = &mut self.tokens {
+            tokens.stale = true;
+        }
+    }
+
+    fn event(&mut self, line: &Line<'_>) {
+        let Some(event) = line.payload::<Event<'_>>() else {
+            return;
+        };
+        match &*event.kind {
+            "token_count" => {
+                if let Some(count) = token_count(line) {
+                    self.window = count.window.or(self.window);
+                    self.tokens = Some(count);
+                }
+            }
+            "task_started" => self.window = event.model_context_window.or(self.window),
+            "thread_rolled_back" => self.roll_back(event.num_turns.unwrap_or(0)),
+            "item_completed" => {
+                let item = event
+                    .item
+                    .and_then(|raw| serde_json::from_str::<FinishedItem>(raw.get()).ok());
+                if let Some(FinishedItem {
+                    kind,
+                    id: Some(id),
+                    exit_code: Some(code),
+                }) = item
+                    && kind == "CommandExecution"
+                {
+                    self.exits.insert(id, code);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn roll_back(&mut self, turns: u32) {
+        let mut left = turns;
+        while left > 0 {
+            let Some(at) = self.entries.iter().rposition(Entry::author_is_user) else {
+                self.entries.clear();
+                break;
+            };
+            self.entries.truncate(at);
+            left -= 1;
+        }
+        if turns > 0 {
+            self.findings
+                .push(Finding::new("rolled-back", format!("{turns} turns")));
+        }
+    }
+
+    /// The JSON of an item, read again where it is not held.
+    pub(crate) fn raw(&self, entry: &Entry) -> Result<String, Error> {
+        match &entry.raw {
+            Raw::Held(text) => Ok(text.to_string()),
+            Raw::InFile { depth, start, len } => {
+                let rollout = &self.chain[*depth];
+                let mut bytes = vec![0; *len as usize];
+                rollout
+                    .file
+                    .read_exact_at(&mut bytes, *start)
+                    .map_err(|e| Error::io(&rollout.path, "failed to read the rollout", e))?;
+                Ok(String::from_utf8_lossy(&bytes).into_owned())
+            }
+        }
+    }
+}
+
+impl Entry {
+    pub(crate) fn author_is_user(&self) -> bool {
+        matches!(
+            &self.item,
+            Item::Message { author, .. } if *author == ctxfold_transcript::Author::User
+        )
+    }
+}
+
+/// Where the live part begins in one rollout, and whether at a compaction.
+fn find_begin(rollout: &Rollout, end: u64) -> Result<(u64, bool), Error> {
+    let io = |e| Error::io(&rollout.path, "failed to read the rollout", e);
+    let mut backward = Backward::new(&rollout.file, end);
+    while let Some(extent) = backward.next().map_err(io)? {
+        let head = lines::head(&rollout.file, extent).map_err(io)?;
+        let maybe = match lines::kind(&head) {
+            Some(kind) => kind == b"compacted",
+            // The payload stands before the type, or this is no line at all.
+            None => true,
+        };
+        if !maybe {
+            continue;
+        }
+        let bytes = lines::read(&rollout.file, extent).map_err(io)?;
+        if is_begin(&bytes) {
+            return Ok((extent.start, true));
+        }
+    }
+    Ok((0, false))
+}
+
+/// Whether a line is a compaction with a replacement history. The history is not built up.
+fn is_begin(bytes: &[u8]) -> bool {
+    Line::parse(bytes).is_some_and(|line| {
+        line.kind == "compacted"
+            && line
+                .payload::<BeginProbe<'_>>()
+                .is_some_and(|p| p.replacement_history.is_some_and(|h| h.get() != "null"))
+    })
+}
+
+fn compressed_has_begin(rollout: &Rollout) -> Result<bool, Error> {
+    let io = |e| Error::io(&rollout.path, "failed to unpack the rollout", e);
+    let file = std::fs::File::open(&rollout.path).map_err(io)?;
+    let decoder = zstd::Decoder::new(file).map_err(io)?;
+    let mut found = false;
+    lines::stream(decoder, 0, &mut |_, bytes| {
+        found |= lines::kind(bytes) == Some(b"compacted") && is_begin(bytes);
+        !found
+    })
+    .map_err(io)?;
+    Ok(found)
+}
+
+pub(crate) fn token_count(line: &Line<'_>) -> Option<TokenCount> {
+    if line.kind != "event_msg" {
+        return None;
+    }
+    let event = line.payload::<Event<'_>>()?;
+    if event.kind != "token_count" {
+        return None;
+    }
+    let info = event.info?;
+    Some(TokenCount {
+        payload: line.payload.get().to_owned(),
+        total: info.last_token_usage?.total_tokens,
+        window: info.model_context_window,
+        stale: false,
+    })
+}
+
+impl Entry {
+    /// Bytes of the item in the request.
+    pub(crate) fn len(&self) -> u64 {
+        match &self.raw {
+            Raw::Held(text) => text.len() as u64,
+            Raw::InFile { len, .. } => *len,
+        }
+    }
+}

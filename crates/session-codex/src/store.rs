@@ -1,0 +1,385 @@
+//! The client's home: which threads there are, and where their rollouts and stores lie. Stores are
+//! read through SQLite, read-only, and never made.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::chain::{self, file_name, id_in_name};
+use crate::project::columns;
+use crate::wire::{Item, Line, SessionMeta};
+use crate::{Error, ErrorKind, Finding};
+
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How much of a rollout's beginning is looked at for a title, where the store gives none.
+const BEGINNING: u64 = 256 * 1024;
+
+/// A home of Codex.
+#[derive(Debug, Clone)]
+pub struct Store {
+    home: PathBuf,
+    sqlite_home: PathBuf,
+}
+
+/// One thread, as the store or its rollout's beginning tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The thread's identifier.
+    pub id: String,
+    /// Its active rollout. Where that was compressed this names the compressed file.
+    pub path: PathBuf,
+    /// Title, or the beginning of the first prompt.
+    pub title: Option<String>,
+    /// Working directory.
+    pub cwd: Option<PathBuf>,
+    /// Last change, in milliseconds since the Unix epoch.
+    pub updated_ms: i64,
+    /// Length of the rollout in bytes; 0 where it is missing.
+    pub bytes: u64,
+    /// Whether it is archived.
+    pub archived: bool,
+    /// Whether the rollout is compressed.
+    pub compressed: bool,
+    /// Whether the rollout is where the store says.
+    pub missing: bool,
+    /// The client that made it.
+    pub version: Option<String>,
+    /// `paginated` or `legacy`, where it is known.
+    pub history_mode: Option<String>,
+}
+
+/// How a thread is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Query {
+    /// By path, identifier, unique beginning or end of the identifier, or title.
+    Text(String),
+    /// The newest that is not archived, of a working directory or of all.
+    Newest(Option<PathBuf>),
+}
+
+impl Store {
+    /// The home at this folder, which is `$CODEX_HOME` or `~/.codex`. Its `config.toml` is read for
+    /// `sqlite_home`; one that cannot be read counts as empty.
+    pub fn new(home: impl Into<PathBuf>) -> Store {
+        let home = home.into();
+        let sqlite_home = fs::read_to_string(home.join("config.toml"))
+            .ok()
+            .and_then(|text| text.parse::<toml::Table>().ok())
+            .and_then(|table| table.get("sqlite_home")?.as_str().map(PathBuf::from))
+            .map_or_else(|| home.clone(), |path| home.join(path));
+        Store { home, sqlite_home }
+    }
+
+    /// The home.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The newest store of threads, `state_<N>.sqlite`, where there is one.
+    pub fn state(&self) -> Option<PathBuf> {
+        self.highest("state_")
+    }
+
+    /// The newest store of projections, `thread_history_<N>.sqlite`, where there is one.
+    pub fn history(&self) -> Option<PathBuf> {
+        self.highest("thread_history_")
+    }
+
+    fn highest(&self, base: &str) -> Option<PathBuf> {
+        let entries = fs::read_dir(&self.sqlite_home).ok()?;
+        entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let number = name.strip_prefix(base)?.strip_suffix(".sqlite")?;
+                Some((number.parse::<u32>().ok()?, entry.path()))
+            })
+            .max()
+            .map(|(_, path)| path)
+    }
+
+    /// Every thread, the newest first, and what was found wrong. Where there is no store, or it
+    /// cannot be read, the rollouts are gone through.
+    pub fn entries(&self) -> (Vec<Entry>, Vec<Finding>) {
+        let mut findings = Vec::new();
+        let mut entries = Vec::new();
+        let mut told = false;
+        if let Some(path) = self.state() {
+            match self.from_state(&path, &mut findings) {
+                Ok(found) => {
+                    entries = found;
+                    told = true;
+                }
+                Err(error) => {
+                    let message = format!("{}: {}", path.display(), chain_of(&error));
+                    findings.push(Finding::new("store-malformed", message));
+                }
+            }
+        }
+        if !told {
+            entries = self.from_rollouts();
+        }
+        entries.sort_by(|a, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
+        (entries, findings)
+    }
+
+    fn from_state(
+        &self,
+        path: &Path,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Vec<Entry>, rusqlite::Error> {
+        let store = open_read_only(path)?;
+        let has = columns(&store, "threads")?;
+        let column = |name: &str, otherwise: &str| {
+            if has.iter().any(|c| c == name) {
+                name.to_owned()
+            } else {
+                otherwise.to_owned()
+            }
+        };
+        let sql = format!(
+            "SELECT id, rollout_path, {}, {}, {}, updated_at, {}, archived, {}, {} FROM threads",
+            column("title", "''"),
+            column("preview", "''"),
+            column("cwd", "NULL"),
+            column("updated_at_ms", "NULL"),
+            column("cli_version", "NULL"),
+            column("history_mode", "NULL"),
+        );
+        let mut statement = store.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        let mut entries = Vec::new();
+        while let Some(row) = rows.next()? {
+            let id: String = row.get(0)?;
+            let text = |at: usize| -> Option<String> {
+                row.get::<_, Option<String>>(at)
+                    .ok()
+                    .flatten()
+                    .filter(|t| !t.is_empty())
+            };
+            let millis: Option<i64> = row.get(6)?;
+            if millis.is_none() {
+                findings.push(Finding::new(
+                    "store-null-time",
+                    format!("thread {id} has no time in milliseconds"),
+                ));
+            }
+            let updated_ms = millis.unwrap_or(row.get::<_, i64>(5)?.saturating_mul(1000));
+            let named = PathBuf::from(row.get::<_, String>(1)?);
+            let (path, compressed, bytes) = on_disk(&named);
+            if bytes.is_none() {
+                findings.push(Finding::new(
+                    "rollout-missing",
+                    format!("thread {id}: {}", named.display()),
+                ));
+            }
+            entries.push(Entry {
+                id,
+                path,
+                title: text(2).or_else(|| text(3)),
+                cwd: text(4).map(PathBuf::from),
+                updated_ms,
+                bytes: bytes.unwrap_or(0),
+                archived: row.get(7)?,
+                compressed,
+                missing: bytes.is_none(),
+                version: text(8),
+                history_mode: text(9),
+            });
+        }
+        Ok(entries)
+    }
+
+    fn from_rollouts(&self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for path in chain::rollouts(&self.home) {
+            let Some(entry) = self.from_rollout(&path) else {
+                continue;
+            };
+            // A reverted thread owns several rollouts: the newest is the active one. A plain file
+            // wins over its compressed twin.
+            match entries.iter_mut().find(|e| e.id == entry.id) {
+                Some(other) if rank(&entry) > rank(other) => *other = entry,
+                Some(_) => {}
+                None => entries.push(entry),
+            }
+        }
+        entries
+    }
+
+    fn from_rollout(&self, path: &Path) -> Option<Entry> {
+        let metadata = fs::metadata(path).ok()?;
+        let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let (meta, title) = beginning(path)?;
+        Some(Entry {
+            id: meta.id,
+            path: path.to_owned(),
+            title,
+            cwd: meta.cwd.map(PathBuf::from),
+            updated_ms: modified.as_millis() as i64,
+            bytes: metadata.len(),
+            archived: path.starts_with(self.home.join("archived_sessions")),
+            compressed: is_compressed(path),
+            missing: false,
+            version: meta.cli_version,
+            history_mode: meta.history_mode,
+        })
+    }
+
+    /// The thread that a query names.
+    ///
+    /// # Errors
+    /// When nothing is found, or more than one thread ([`ErrorKind::Ambiguous`]).
+    pub fn find(&self, query: &Query) -> Result<Entry, Error> {
+        let (entries, _) = self.entries();
+        match query {
+            Query::Newest(cwd) => entries
+                .into_iter()
+                .find(|e| !e.archived && cwd.as_ref().is_none_or(|c| e.cwd.as_ref() == Some(c)))
+                .ok_or_else(|| Error::new(ErrorKind::NotFound, "no thread of Codex is here")),
+            Query::Text(text) => self.find_text(text, entries),
+        }
+    }
+
+    fn find_text(&self, text: &str, entries: Vec<Entry>) -> Result<Entry, Error> {
+        let path = Path::new(text);
+        if path.is_file() {
+            let id = id_in_name(path);
+            let known = entries
+                .into_iter()
+                .find(|e| same_file(&e.path, path) && Some(&e.id) == id.as_ref());
+            return known
+                .or_else(|| self.from_rollout(path))
+                .ok_or_else(|| Error::new(ErrorKind::NotAThread, "no rollout of Codex").at(path));
+        }
+        let matching = |test: &dyn Fn(&Entry) -> bool| -> Vec<Entry> {
+            entries.iter().filter(|e| test(e)).cloned().collect()
+        };
+        let tests: [&dyn Fn(&Entry) -> bool; 4] = [
+            &|e| e.id == text,
+            &|e| text.len() >= 4 && (e.id.starts_with(text) || e.id.ends_with(text)),
+            &|e| e.title.as_deref() == Some(text),
+            &|e| {
+                let title = e.title.as_deref().unwrap_or_default().to_lowercase();
+                !text.is_empty() && title.contains(&text.to_lowercase())
+            },
+        ];
+        for test in tests {
+            let mut found = matching(test);
+            match found.len() {
+                0 => {}
+                1 => return Ok(found.remove(0)),
+                n => {
+                    let ids: Vec<&str> = found.iter().take(5).map(|e| e.id.as_str()).collect();
+                    return Err(Error::new(
+                        ErrorKind::Ambiguous,
+                        format!("{text:?} names {n} threads: {}", ids.join(", ")),
+                    ));
+                }
+            }
+        }
+        Err(Error::new(
+            ErrorKind::NotFound,
+            format!("no thread of Codex is named {text:?}"),
+        ))
+    }
+}
+
+/// Opens a store for reading, with its write-ahead log. Never makes one.
+pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let store = Connection::open_with_flags(path, flags)?;
+    store.busy_timeout(PATIENCE)?;
+    Ok(store)
+}
+
+/// The file that is really there for a path in the store: the plain one wins over the compressed.
+fn on_disk(named: &Path) -> (PathBuf, bool, Option<u64>) {
+    let len = |path: &Path| fs::metadata(path).ok().map(|m| m.len());
+    if let Some(len) = len(named) {
+        return (named.to_owned(), is_compressed(named), Some(len));
+    }
+    let mut packed = named.as_os_str().to_owned();
+    packed.push(".zst");
+    let packed = PathBuf::from(packed);
+    match len(&packed) {
+        Some(len) => (packed, true, Some(len)),
+        None => (named.to_owned(), false, None),
+    }
+}
+
+fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "zst")
+}
+
+fn rank(entry: &Entry) -> (bool, String) {
+    let name = file_name(&entry.path);
+    (!entry.compressed, name)
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    a == b || matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// First line and first prompt of a rollout.
+fn beginning(path: &Path) -> Option<(SessionMeta, Option<String>)> {
+    let file = File::open(path).ok()?;
+    let source: Box<dyn Read> = if is_compressed(path) {
+        Box::new(zstd::Decoder::new(file).ok()?)
+    } else {
+        Box::new(file)
+    };
+    let mut reader = BufReader::new(source.take(BEGINNING));
+    let mut line = Vec::new();
+    reader.read_until(b'\n', &mut line).ok()?;
+    let meta = Line::parse(&line)
+        .filter(|l| l.kind == "session_meta")?
+        .payload::<SessionMeta>()?;
+    loop {
+        line.clear();
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return Some((meta, None)),
+            Ok(_) => {}
+        }
+        let title = Line::parse(&line)
+            .filter(|l| l.kind == "response_item")
+            .and_then(|l| prompt(l.payload.get()));
+        if title.is_some() {
+            return Some((meta, title));
+        }
+    }
+}
+
+fn prompt(raw: &str) -> Option<String> {
+    let probe: Item<'_> = serde_json::from_str(raw).ok()?;
+    if probe.kind != "message" {
+        return None;
+    }
+    match crate::item::parse(raw, crate::prefix::SUMMARY_PREFIX)? {
+        crate::item::Item::Message { author, blocks, .. }
+            if author == ctxfold_transcript::Author::User =>
+        {
+            blocks.into_iter().find_map(|(_, content)| match content {
+                ctxfold_transcript::Content::Text(text) => Some(text),
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn chain_of(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
