@@ -320,11 +320,11 @@ fn compactions(probe: &Probe, tree: &Tree<'_>, out: &mut Vec<Finding>) {
     }
     let last = probe.boundaries.last().map_or(0, |p| p.offset);
     let newest = probe.leaves.iter().rev().find(|(_, p)| p.offset >= last);
-    if let Some((leaf, place)) = newest {
-        if tree.get(*leaf).is_some_and(|l| l.sidechain) {
-            let message = "the newest last-prompt row names a row of a sub-agent";
-            out.push(at(Finding::new(Code::SidechainLeaf, message), *place));
-        }
+    if let Some((leaf, place)) = newest
+        && tree.get(*leaf).is_some_and(|l| l.sidechain)
+    {
+        let message = "the newest last-prompt row names a row of a sub-agent";
+        out.push(at(Finding::new(Code::SidechainLeaf, message), *place));
     }
 }
 

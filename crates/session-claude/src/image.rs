@@ -86,7 +86,8 @@ mod tests {
 
     fn encode(bytes: &[u8]) -> String {
         const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let bits: String = bytes.iter().map(|b| format!("{b:08b}")).collect();
+        let bits: Vec<String> = bytes.iter().map(|b| format!("{b:08b}")).collect();
+        let bits = bits.concat();
         bits.as_bytes()
             .chunks(6)
             .map(|c| {

@@ -235,10 +235,10 @@ fn next_row(body: &[u8], budget: &mut usize) -> Option<(usize, usize)> {
     let mut from = 1;
     while let Some(n) = body.get(from..).and_then(|b| memmem::find(b, b"{\"")) {
         let start = from + n;
-        if let Ok(len) = object_len(&body[start..], budget) {
-            if is_row(&body[start..start + len]) {
-                return Some((start, len));
-            }
+        if let Ok(len) = object_len(&body[start..], budget)
+            && is_row(&body[start..start + len])
+        {
+            return Some((start, len));
         }
         if *budget == 0 {
             return None;

@@ -207,10 +207,10 @@ impl Probe {
         let data = source
             .and_then(|s| json::field(s, "data"))
             .and_then(json::raw_text);
-        if let Some(size) = data.and_then(image::size_of_base64) {
-            if size.width.max(size.height) > image::LARGEST {
-                self.images.push((size, place));
-            }
+        if let Some(size) = data.and_then(image::size_of_base64)
+            && size.width.max(size.height) > image::LARGEST
+        {
+            self.images.push((size, place));
         }
     }
 

@@ -487,18 +487,18 @@ impl Part {
         for block in content.into_iter().flat_map(Array::new) {
             self.block(block, look, place);
         }
-        if look.kind == b"assistant" {
-            if let Some(used) = used.filter(|u| *u != Usage::default()) {
-                // Rows without a message's identifier are messages of their own.
-                let id = key(id.unwrap_or(look.uuid));
-                let turn = Turn {
-                    line: place.line.unwrap_or(0),
-                    at_ms: look.at_ms(),
-                    context: used.context,
-                    output: used.output,
-                };
-                merge_turn(&mut self.turns, id, turn);
-            }
+        if look.kind == b"assistant"
+            && let Some(used) = used.filter(|u| *u != Usage::default())
+        {
+            // Rows without a message's identifier are messages of their own.
+            let id = key(id.unwrap_or(look.uuid));
+            let turn = Turn {
+                line: place.line.unwrap_or(0),
+                at_ms: look.at_ms(),
+                context: used.context,
+                output: used.output,
+            };
+            merge_turn(&mut self.turns, id, turn);
         }
     }
 

@@ -7,6 +7,7 @@ mod folder;
 mod list;
 mod live;
 
+use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -152,13 +153,14 @@ impl Store {
         if found.iter().any(|e| e.id == what) {
             found.retain(|e| e.id == what);
         }
-        if found.len() > 1 && found.iter().all(|e| e.id == found[0].id) {
-            if let Some(here) = cwd {
-                let mut ours = self.entries_in(here)?;
-                ours.retain(|e| e.id == found[0].id);
-                if ours.len() == 1 {
-                    found = ours;
-                }
+        if let Some(here) = cwd
+            && found.len() > 1
+            && found.iter().all(|e| e.id == found[0].id)
+        {
+            let mut ours = self.entries_in(here)?;
+            ours.retain(|e| e.id == found[0].id);
+            if ours.len() == 1 {
+                found = ours;
             }
         }
         match found.as_slice() {
@@ -235,10 +237,10 @@ impl Store {
         for entry in read_dir(&dir).map_err(io)? {
             let entry = entry.map_err(io)?;
             // The type of the entry itself: a link is none.
-            if entry.file_type().map_err(io)?.is_dir() {
-                if let Ok(name) = entry.file_name().into_string() {
-                    names.push(name);
-                }
+            if entry.file_type().map_err(io)?.is_dir()
+                && let Ok(name) = entry.file_name().into_string()
+            {
+                names.push(name);
             }
         }
         names.sort();
@@ -298,10 +300,10 @@ fn ambiguous(what: &str, many: &[Entry]) -> Error {
     const SHOWN: usize = 10;
     let mut message = format!("{} sessions begin with {what:?}:", many.len());
     for entry in many.iter().take(SHOWN) {
-        message.push_str(&format!("\n  {}  ({})", entry.id, entry.project));
+        let _ = write!(message, "\n  {}  ({})", entry.id, entry.project);
     }
     if many.len() > SHOWN {
-        message.push_str(&format!("\n  and {} more", many.len() - SHOWN));
+        let _ = write!(message, "\n  and {} more", many.len() - SHOWN);
     }
     Error::new(ErrorKind::Ambiguous, message)
 }

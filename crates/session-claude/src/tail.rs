@@ -153,9 +153,9 @@ impl Tail {
         let Some(usage) = row.usage() else { return };
         if self.cache_ttl.is_none() {
             if usage.hour > 0 {
-                self.cache_ttl = Some(Duration::from_secs(3600));
+                self.cache_ttl = Some(Duration::from_hours(1));
             } else if usage.minutes > 0 {
-                self.cache_ttl = Some(Duration::from_secs(300));
+                self.cache_ttl = Some(Duration::from_mins(5));
             }
         }
         if usage.context > 0 && !self.complete {
