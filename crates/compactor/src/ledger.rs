@@ -8,6 +8,7 @@ pub(crate) use form::defuse;
 use ctxfold_transcript::{Activity, Author, Call, Outcome, Todo, TodoState, Transcript};
 
 use crate::pins::{Successes, command, open_failures, plain_path};
+use crate::settle::noted_drops;
 use crate::standing::standing;
 
 /// The ledger's limits.
@@ -92,22 +93,35 @@ pub struct AgentFact {
 pub fn ledger(transcript: &Transcript, options: &LedgerOptions) -> Ledger {
     let before = options.before.unwrap_or(transcript.messages.len());
     let mut out = Ledger::default();
+    let mut successes = Successes::default();
+    for call in &transcript.calls {
+        if call.outcome == Outcome::Success {
+            successes.add(call);
+        }
+    }
+    let open = open_failures(transcript);
     for message in transcript.messages.iter().take(before) {
         match message.author {
             Author::Summary => {
                 if let Some(earlier) = Ledger::parse(&message.text()) {
                     out.merge(earlier);
+                    // Failures of earlier rounds that this round got over.
+                    out.failed
+                        .retain(|failed| !successes.fixes_command(&failed.command));
                 }
             }
             Author::User => out.hear(&message.text()),
+            Author::Assistant => {
+                for (activity, address) in noted_drops(&message.text()) {
+                    out.did(&activity, &address, true);
+                }
+                for index in message.calls() {
+                    if let Some(call) = transcript.calls.get(index) {
+                        out.see(transcript, index, call, open[index]);
+                    }
+                }
+            }
             _ => {}
-        }
-    }
-    out.forget_fixed(transcript);
-    let open = open_failures(transcript);
-    for (index, call) in transcript.calls.iter().enumerate() {
-        if call.at.message < before {
-            out.see(transcript, index, call, open[index]);
         }
     }
     let plans = transcript.calls.iter().flat_map(|call| &call.activities);
@@ -193,46 +207,38 @@ impl Ledger {
         file.address = later.address;
     }
 
-    /// Takes out failures of earlier rounds that this round got over.
-    fn forget_fixed(&mut self, transcript: &Transcript) {
-        let mut successes = Successes::default();
-        for call in &transcript.calls {
-            if call.outcome == Outcome::Success {
-                successes.add(call);
+    /// What a call that ended well did to files, or what any call set going.
+    fn did(&mut self, activity: &Activity, address: &str, is_success: bool) {
+        match activity {
+            Activity::Delegate { task, agent } => {
+                let fact = AgentFact {
+                    task: task.clone(),
+                    agent: agent.clone().unwrap_or_default(),
+                    address: address.to_owned(),
+                };
+                if !self.agents.contains(&fact) {
+                    self.agents.push(fact);
+                }
             }
+            Activity::Skill { name } => self.add_skill(name.clone()),
+            _ => {}
         }
-        self.failed
-            .retain(|failed| !successes.fixes_command(&failed.command));
+        if let (true, Some(path)) = (is_success, activity.path()) {
+            self.add_file(FileFact {
+                path: path.to_owned(),
+                read: matches!(activity, Activity::Read { .. }),
+                created: matches!(activity, Activity::Write { created: true, .. }),
+                changed: matches!(activity, Activity::Write { .. } | Activity::Edit { .. }),
+                deleted: matches!(activity, Activity::Delete { .. }),
+                address: address.to_owned(),
+            });
+        }
     }
 
     fn see(&mut self, transcript: &Transcript, index: usize, call: &Call, is_open_failure: bool) {
+        let is_success = call.outcome == Outcome::Success;
         for activity in &call.activities {
-            match activity {
-                Activity::Delegate { task, agent } => {
-                    let fact = AgentFact {
-                        task: task.clone(),
-                        agent: agent.clone().unwrap_or_default(),
-                        address: call.address.clone(),
-                    };
-                    if !self.agents.contains(&fact) {
-                        self.agents.push(fact);
-                    }
-                }
-                Activity::Skill { name } => self.add_skill(name.clone()),
-                _ => {}
-            }
-            if call.outcome == Outcome::Success
-                && let Some(path) = activity.path()
-            {
-                self.add_file(FileFact {
-                    path: path.to_owned(),
-                    read: matches!(activity, Activity::Read { .. }),
-                    created: matches!(activity, Activity::Write { created: true, .. }),
-                    changed: matches!(activity, Activity::Write { .. } | Activity::Edit { .. }),
-                    deleted: matches!(activity, Activity::Delete { .. }),
-                    address: call.address.clone(),
-                });
-            }
+            self.did(activity, &call.address, is_success);
         }
         if is_open_failure {
             let output = transcript

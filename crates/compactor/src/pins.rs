@@ -57,6 +57,28 @@ pub(crate) fn open_failures(transcript: &Transcript) -> Vec<bool> {
     open
 }
 
+/// For each call, whether it got over an earlier failure: while the failure stands, so must it.
+pub(crate) fn fixers(transcript: &Transcript) -> Vec<bool> {
+    let (mut exact, mut keys) = (HashSet::new(), HashSet::new());
+    let mut out = vec![false; transcript.calls.len()];
+    for (index, call) in transcript.calls.iter().enumerate() {
+        for command in call.activities.iter().filter_map(command) {
+            match call.outcome {
+                Outcome::Failure => {
+                    exact.insert(words(command));
+                    keys.insert(command_key(command));
+                }
+                Outcome::Success => {
+                    out[index] |= exact.contains(&words(command))
+                        || (!hides_failure(command) && keys.contains(&command_key(command)));
+                }
+                Outcome::Pending => {}
+            }
+        }
+    }
+    out
+}
+
 /// What succeeded.
 #[derive(Debug, Default)]
 pub(crate) struct Successes {

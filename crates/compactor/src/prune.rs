@@ -10,7 +10,7 @@ use ctxfold_transcript::{
 use serde_json::Value;
 
 use crate::fold::{is_folded, truncated};
-use crate::settle::settle;
+use crate::settle::{folded, settle};
 use crate::told::{Piece, Secrets, Teller, fenced};
 use crate::{Answer, Failure, ModelRequest, Refusal, Rejected, Schema, SecretKind, Step, pins};
 
@@ -64,6 +64,8 @@ pub struct PruneJob<'t> {
     asked: Vec<Vec<usize>>,
     questions: Vec<ModelRequest>,
     ids: HashMap<usize, String>,
+    /// Calls that got over a failure: never dropped, or the failure would stand again.
+    fixers: Vec<bool>,
     done: Option<Plan>,
     secrets: Secrets,
 }
@@ -117,6 +119,7 @@ impl<'t> PruneJob<'t> {
             asked: Vec::new(),
             questions: Vec::new(),
             ids,
+            fixers: pins::fixers(transcript),
             done: None,
             secrets: Secrets::new(),
         };
@@ -274,6 +277,7 @@ impl<'t> PruneJob<'t> {
         };
         match verdict {
             Verdict::Keep => Action::Keep,
+            Verdict::Drop if self.fixers[call] => folded(self.transcript, call),
             Verdict::Drop => Action::Drop,
             Verdict::Truncate => {
                 let text = block.content.result_text().unwrap_or_default();

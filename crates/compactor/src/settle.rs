@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use ctxfold_transcript::{Action, Author, Call, Note, Plan, Target, Transcript, text_bytes};
+use ctxfold_transcript::{
+    Action, Activity, Author, Call, Note, Plan, Target, Transcript, text_bytes,
+};
 
 use crate::fold::{FoldedLine, one_line};
 
@@ -97,42 +99,87 @@ fn note_drops(transcript: &Transcript, plan: &mut Plan) {
     plan.notes.sort_by_key(|note| note.message);
 }
 
-/// Names the dropped calls; paths that they changed are named in full, however many they are.
+const DROP_NOTE: &str = "[ctxfold: these tool calls were really made and are left out here to save \
+context; what they did stands. Read one back with: ctxfold unfold ADDRESS.";
+
+/// Names the dropped calls and what they touched. What a ledger tells is named in full, however
+/// many calls there are: the calls are gone, and the next summary reads it from here.
 fn drop_note(transcript: &Transcript, calls: &[usize]) -> String {
-    let mut text = String::from(
-        "[ctxfold: these tool calls were really made and are left out here to save context; \
-         what they did stands. Read one back with: ctxfold unfold ADDRESS.",
-    );
+    let mut text = String::from(DROP_NOTE);
     let mut unnamed = 0;
     for (place, index) in calls.iter().enumerate() {
         let call = &transcript.calls[*index];
-        let changed: Vec<&str> = call
-            .activities
-            .iter()
-            .filter(|activity| activity.changes_file())
-            .filter_map(ctxfold_transcript::Activity::path)
-            .filter(|path| !call.label.contains(path))
-            .collect();
-        let changes = call
-            .activities
-            .iter()
-            .any(ctxfold_transcript::Activity::changes_file);
-        if place >= NAMED && !changes {
+        let facts: Vec<String> = call.activities.iter().filter_map(fact).collect();
+        if place >= NAMED && facts.is_empty() {
             unnamed += 1;
             continue;
         }
-        text.push_str("\n  ");
-        text.push_str(&one_line(&call.label));
-        for path in changed {
-            text.push(' ');
-            text.push_str(&one_line(path));
+        let (label, address) = (one_line(&call.label), one_line(&call.address));
+        let _ = write!(text, "\n  {label}: {address}");
+        for fact in facts {
+            let _ = write!(text, "\n    {fact}");
         }
-        text.push_str(": ");
-        text.push_str(&one_line(&call.address));
     }
     if unnamed > 0 {
         let _ = write!(text, "\n  and {unnamed} more");
     }
-    text.push(']');
+    text.push_str("\n]");
     text
+}
+
+fn fact(activity: &Activity) -> Option<String> {
+    let (verb, what) = match activity {
+        Activity::Read { path, .. } => ("read", path.clone()),
+        Activity::Write {
+            path,
+            created: true,
+        } => ("created", path.clone()),
+        Activity::Write { path, .. } | Activity::Edit { path } => ("changed", path.clone()),
+        Activity::Delete { path } => ("deleted", path.clone()),
+        Activity::Skill { name } => ("skill", name.clone()),
+        Activity::Delegate { task, agent } => (
+            "agent",
+            format!("{} {task}", agent.as_deref().unwrap_or("-")),
+        ),
+        _ => return None,
+    };
+    Some(format!("{verb} {}", one_line(&what)))
+}
+
+/// What dropped calls did, read back from the notes in an answer's text, with their addresses.
+pub(crate) fn noted_drops(text: &str) -> Vec<(Activity, String)> {
+    let mut found = Vec::new();
+    for note in text.split(DROP_NOTE).skip(1) {
+        let mut address = String::new();
+        for line in note.lines().take_while(|line| *line != "]") {
+            let Some((verb, what)) = line.strip_prefix("    ").and_then(|l| l.split_once(' '))
+            else {
+                if let Some((_, at)) = line.rsplit_once(": ") {
+                    at.clone_into(&mut address);
+                }
+                continue;
+            };
+            let path = what.to_owned();
+            let activity = match verb {
+                "read" => Activity::Read { path, span: None },
+                "created" => Activity::Write {
+                    path,
+                    created: true,
+                },
+                "changed" => Activity::Edit { path },
+                "deleted" => Activity::Delete { path },
+                "skill" => Activity::Skill { name: path },
+                "agent" => match what.split_once(' ') {
+                    Some((agent, task)) => Activity::Delegate {
+                        task: task.to_owned(),
+                        agent: (agent != "-").then(|| agent.to_owned()),
+                    },
+                    None => continue,
+                },
+                _ => continue,
+            };
+            found.push((activity, address.clone()));
+        }
+    }
+    found
 }

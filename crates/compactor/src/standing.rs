@@ -178,8 +178,8 @@ const PIECES: &[&str] = &[
 
 /// Up to this many characters a paragraph is kept as a whole, with the sentences around.
 const WHOLE: usize = 300;
-/// A sentence is cut after this many characters.
-const LONGEST: usize = 2_000;
+/// A longer sentence is looked at in windows of this many characters, each half over the last.
+const LONGEST: usize = 1_000;
 /// Of a longer message only the ends are the user's own words; the rest is pasted.
 const PASTED: usize = 20_000;
 const PASTED_ENDS: usize = 4_000;
@@ -192,7 +192,8 @@ pub(crate) fn standing(message: &str) -> Vec<String> {
             if paragraph.chars().count() <= WHOLE {
                 found.extend(keep(&paragraph));
             } else {
-                found.extend(sentences(&paragraph).into_iter().filter_map(keep));
+                let windows = sentences(&paragraph).into_iter().flat_map(windows);
+                found.extend(windows.filter_map(keep));
             }
         }
     }
@@ -256,16 +257,22 @@ fn sentences(paragraph: &str) -> Vec<&str> {
     out
 }
 
-fn keep(sentence: impl AsRef<str>) -> Option<String> {
-    let sentence = sentence.as_ref().trim();
-    if !is_standing(sentence) {
-        return None;
+/// A sentence as it is, or a longer one in overlapping windows.
+fn windows(sentence: &str) -> Vec<&str> {
+    let places: Vec<usize> = sentence.char_indices().map(|(at, _)| at).collect();
+    if places.len() <= LONGEST {
+        return vec![sentence];
     }
-    let end = sentence
-        .char_indices()
-        .nth(LONGEST)
-        .map_or(sentence.len(), |(at, _)| at);
-    Some(sentence[..end].to_owned())
+    let place = |n: usize| places.get(n).copied().unwrap_or(sentence.len());
+    (0..places.len())
+        .step_by(LONGEST / 2)
+        .map(|start| &sentence[place(start)..place(start + LONGEST)])
+        .collect()
+}
+
+fn keep(sentence: &str) -> Option<String> {
+    let sentence = sentence.trim();
+    is_standing(sentence).then(|| sentence.to_owned())
 }
 
 fn is_standing(sentence: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Conversations for the tests, and models that answer.
 
+use std::fmt::Write as _;
+
 use ctxfold_compactor::{ModelRequest, SECTIONS};
 use ctxfold_transcript::{
     Activity, Author, Builder, Content, Part, Span, Todo, TodoState, Transcript,
@@ -76,15 +78,12 @@ pub(crate) fn shown(t: &Transcript) -> String {
 
 /// A summary with every section and little in it.
 pub(crate) fn dull_summary() -> String {
-    let sections = SECTIONS.iter().enumerate();
-    sections
-        .map(|(n, title)| {
-            format!(
-                "## {}. {title}\nNothing worth a word was found here.\n",
-                n + 1
-            )
-        })
-        .collect()
+    let mut out = String::new();
+    for (n, title) in SECTIONS.iter().enumerate() {
+        let _ = writeln!(out, "## {}. {title}", n + 1);
+        out.push_str("Nothing worth a word was found here.\n");
+    }
+    out
 }
 
 /// The ids that a prune request asks about.
@@ -176,7 +175,7 @@ pub(crate) fn transcripts() -> impl Strategy<Value = Transcript> {
                     b.message(Author::Client).attachment("file", "a.rs", &text);
                 }
                 Turn::Answer(thinking, text, calls) => {
-                    answer(&mut b, place, *thinking, text, calls)
+                    answer(&mut b, place, *thinking, text.as_deref(), calls);
                 }
             }
         }
@@ -184,13 +183,7 @@ pub(crate) fn transcripts() -> impl Strategy<Value = Transcript> {
     })
 }
 
-fn answer(
-    b: &mut Builder,
-    place: usize,
-    thinking: bool,
-    text: &Option<String>,
-    calls: &[Answered],
-) {
+fn answer(b: &mut Builder, place: usize, thinking: bool, text: Option<&str>, calls: &[Answered]) {
     let mut m = b.message(Author::Assistant);
     if thinking {
         m.thinking(11);

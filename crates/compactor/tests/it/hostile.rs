@@ -104,6 +104,10 @@ fn no_summary_of_a_hostile_model_loses_what_must_stay() {
     }
 }
 
+fn one(q: &ctxfold_compactor::ModelRequest) -> String {
+    format!(r#"{{"id":"{}","action":"keep"}}"#, asked_ids(q)[0])
+}
+
 #[test]
 fn no_verdict_of_a_hostile_model_loses_what_must_stay() {
     let t = conversation();
@@ -116,9 +120,6 @@ fn no_verdict_of_a_hostile_model_loses_what_must_stay() {
     };
     let invented = |_: &_| r#"{"decisions":[{"id":"c999","action":"drop"}]}"#.to_owned();
     let doubled = |q: &_| verdicts(q, "drop").replace("]}", &format!(",{}]}}", one(q)));
-    fn one(q: &ctxfold_compactor::ModelRequest) -> String {
-        format!(r#"{{"id":"{}","action":"keep"}}"#, asked_ids(q)[0])
-    }
     let table = [
         ("drops everything", all(&|q| verdicts(q, "drop")), true),
         (

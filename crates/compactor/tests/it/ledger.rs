@@ -1,1 +1,200 @@
-//! ledger
+//! What the ledger takes from a conversation.
+
+use ctxfold_compactor::{FileFact, Ledger, LedgerOptions, ledger};
+use ctxfold_transcript::{Activity, Author, Builder, Todo, TodoState, Transcript};
+use proptest::prelude::*;
+
+use crate::generate::{call, edit, read, run, transcripts};
+
+fn of(t: &Transcript) -> Ledger {
+    ledger(t, &LedgerOptions::default())
+}
+
+#[test]
+fn files_are_told_by_what_happened_to_them() {
+    let mut b = Builder::new();
+    let path = || "a.rs".to_owned();
+    let write = |created| {
+        vec![Activity::Write {
+            path: path(),
+            created,
+        }]
+    };
+    call(&mut b, "1", write(true), "ok", false);
+    call(&mut b, "2", read("./a.rs"), "x", false);
+    call(
+        &mut b,
+        "3",
+        vec![Activity::Delete { path: path() }],
+        "ok",
+        false,
+    );
+    let fact = |deleted, address: &str| FileFact {
+        path: path(),
+        read: true,
+        created: true,
+        changed: true,
+        deleted,
+        address: address.into(),
+    };
+    let t = b.build();
+    assert_eq!(of(&t).files, [fact(true, "test:3")]);
+    let mut b = Builder::from(t);
+    call(&mut b, "4", edit("never.rs"), "no", true);
+    call(&mut b, "5", write(false), "ok", false);
+    assert_eq!(
+        of(&b.build()).files,
+        [fact(false, "test:5")],
+        "a failed edit changed nothing"
+    );
+}
+
+#[test]
+fn failures_that_were_got_over_are_not_told() {
+    let mut b = Builder::new();
+    call(
+        &mut b,
+        "1",
+        run("cargo test"),
+        "running\nerror: bad\nmore",
+        true,
+    );
+    call(&mut b, "2", run("make"), "no\nlast line\n", true);
+    call(&mut b, "3", run("cargo test --quiet"), "ok", false);
+    let failed = of(&b.build()).failed;
+    assert_eq!(failed.len(), 1);
+    assert_eq!(
+        (
+            failed[0].command.as_str(),
+            failed[0].error.as_str(),
+            failed[0].address.as_str()
+        ),
+        ("make", "last line", "test:2")
+    );
+}
+
+#[test]
+fn agents_skills_and_open_todos_are_told() {
+    let mut b = Builder::new();
+    let delegate = Activity::Delegate {
+        task: "look around".into(),
+        agent: Some("agent-7".into()),
+    };
+    call(&mut b, "1", vec![delegate], "found", false);
+    for id in ["2", "3"] {
+        call(
+            &mut b,
+            id,
+            vec![Activity::Skill {
+                name: "review".into(),
+            }],
+            "body",
+            false,
+        );
+    }
+    let todo = |text: &str, state| Todo {
+        text: text.into(),
+        state,
+    };
+    let todos = vec![
+        todo("done", TodoState::Completed),
+        todo("doing", TodoState::InProgress),
+        todo("later", TodoState::Pending),
+    ];
+    call(&mut b, "4", vec![Activity::Plan { todos }], "ok", false);
+    let ledger = of(&b.build());
+    assert_eq!(ledger.agents[0].agent, "agent-7");
+    assert_eq!(ledger.skills, ["review"]);
+    let open: Vec<_> = ledger.todos.iter().map(|t| t.text.as_str()).collect();
+    assert_eq!(open, ["doing", "later"]);
+    let text = ledger.to_string();
+    assert!(text.contains("# skills in use (load them again"));
+    assert!(text.contains("- look around\n  agent-7 (test:1)\n"));
+    assert!(text.contains("- [~] doing\n"));
+}
+
+#[test]
+fn the_client_and_summaries_are_not_the_user_speaking() {
+    let mut b = Builder::new();
+    b.message(Author::Client).text("never listen to this");
+    b.message(Author::Summary)
+        .text("The user said: never listen to that");
+    b.message(Author::Tool).text("always obey tools");
+    b.message(Author::User).text("  ");
+    assert_eq!(of(&b.build()), Ledger::default());
+}
+
+#[test]
+fn older_messages_are_cut_with_a_pointer_and_prohibitions_stay() {
+    let mut b = Builder::new();
+    let long = |n: usize| {
+        format!(
+            "Number {n}. {} Never drop table t{n}.",
+            "filler words ".repeat(200)
+        )
+    };
+    for n in 0..10 {
+        b.message(Author::User).text(&long(n));
+    }
+    let options = LedgerOptions {
+        user_tokens: 2_000,
+        before: None,
+    };
+    let ledger = ledger(&b.build(), &options);
+    assert_eq!(ledger.user_messages[9], long(9), "the newest is whole");
+    assert!(ledger.user_messages[0].starts_with("Number 0. filler"));
+    assert!(ledger.user_messages[0].contains("ctxfold unfold --search 'Number.{1,3}0"));
+    let chars: usize = ledger.user_messages.iter().map(|m| m.chars().count()).sum();
+    assert!(chars < 2_000 * 4 + 10 * 400, "{chars}");
+    for n in 0..10 {
+        let sentence = format!("Never drop table t{n}.");
+        assert!(ledger.standing.iter().any(|s| s.contains(&sentence)), "{n}");
+    }
+}
+
+proptest! {
+    /// Files, skills and sub-agents are told whether their calls stand or only a note of them.
+    #[test]
+    fn dropping_every_call_leaves_the_facts(t in transcripts()) {
+        use ctxfold_compactor::{PruneJob, PruneOptions, Step};
+        let options = PruneOptions { min_gain: 0.0, keep_recent: 2, ..PruneOptions::default() };
+        let Ok(mut job) = PruneJob::new(&t, &options) else { return Ok(()) };
+        let Step::Ask(questions) = job.next() else { panic!("nothing is asked") };
+        let answers: Vec<_> = questions.iter()
+            .map(|q| Ok(crate::generate::verdicts(q, "drop"))).collect();
+        if job.reply(&answers).is_ok() {
+            let Step::Done(plan) = job.next() else { panic!("no plan") };
+            let (before, after) = (of(&t), of(&plan.apply(&t)));
+            let touched = |l: &Ledger| -> std::collections::BTreeSet<String> {
+                l.files.iter().map(|f| f.path.clone()).chain(l.skills.clone()).collect()
+            };
+            prop_assert!(touched(&after).is_superset(&touched(&before)));
+            prop_assert_eq!(after.failed.len(), before.failed.len());
+        }
+    }
+
+    #[test]
+    fn a_ledger_of_its_own_summary_is_the_same(t in transcripts()) {
+        let first = of(&t);
+        let mut b = Builder::new();
+        b.message(Author::Summary).text(&format!("words\n\n{first}"));
+        prop_assert_eq!(of(&b.build()), first);
+    }
+
+    #[test]
+    fn messages_fit_the_budget(
+        lengths in proptest::collection::vec(1usize..5_000, 0..12), user_tokens in 0usize..3_000,
+    ) {
+        let mut b = Builder::new();
+        for (n, length) in lengths.iter().enumerate() {
+            b.message(Author::User).text(&format!("{n} {}", "ü".repeat(*length)));
+        }
+        let ledger = ledger(&b.build(), &LedgerOptions { user_tokens, before: None });
+        let chars: usize = ledger.user_messages.iter().map(|m| m.chars().count()).sum();
+        prop_assert!(chars <= user_tokens * 4 + 200 + lengths.len() * 401);
+        for (n, message) in ledger.user_messages.iter().enumerate() {
+            let is_it = message.starts_with(&format!("{n} ü"));
+            prop_assert!(is_it);
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! The masking rules, one by one.
 
+use ctxfold_compactor::Rule::{
+    Base64, FixedError, LargeOutput, Listing, PassingRun, RepeatedOutput, Search, SupersededRead,
+};
 use ctxfold_compactor::{FoldedLine, Goal, MaskOptions, Refusal, Rule, RuleSet, mask};
 use ctxfold_transcript::{
     Action, Activity, Author, Builder, Content, Fill, Image, Outcome, Part, Target, Transcript,
@@ -59,9 +62,9 @@ fn of_six_reads_the_newest_stays() {
         .map(|n| (read("a.rs"), output(&n.to_string()), false))
         .collect();
     let t = conversation(&reads);
-    let rule = Some(Rule::SupersededRead);
+    let rule = Some(SupersededRead);
     assert_eq!(
-        folded(&t, &only(Rule::SupersededRead)),
+        folded(&t, &only(SupersededRead)),
         names(&[rule, rule, rule, rule, rule, None])
     );
 }
@@ -75,8 +78,8 @@ fn a_read_is_superseded_by_an_edit_and_not_by_a_pointer_back() {
         (read("b.rs"), "unchanged since the last read".into(), false),
     ]);
     assert_eq!(
-        folded(&t, &only(Rule::SupersededRead)),
-        names(&[Some(Rule::SupersededRead), None, None, None])
+        folded(&t, &only(SupersededRead)),
+        names(&[Some(SupersededRead), None, None, None])
     );
 }
 
@@ -102,10 +105,6 @@ fn each_rule_folds_its_kind_and_nothing_else() {
         (run("make"), output("7"), true),
         (read("b.rs"), output("8"), false),
     ]);
-    use Rule::{
-        Base64, FixedError, LargeOutput, Listing, PassingRun, RepeatedOutput, Search,
-        SupersededRead,
-    };
     let expected = [
         Some(RepeatedOutput),
         None,
@@ -187,7 +186,7 @@ fn an_attachment_is_folded_once_its_file_was_read_again() {
     call(&mut b, "c0", read("a.rs"), &output("newer"), false);
     talk(&mut b, 6);
     let t = b.build();
-    let plan = mask(&t, &only(Rule::SupersededRead)).unwrap();
+    let plan = mask(&t, &only(SupersededRead)).unwrap();
     let targets: Vec<_> = plan.decisions.iter().map(|d| d.target).collect();
     let at = ctxfold_transcript::BlockRef {
         message: 1,

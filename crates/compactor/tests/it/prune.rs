@@ -125,7 +125,7 @@ fn a_dropped_call_is_named_and_no_two_answers_become_neighbours() {
     assert_eq!(plan.counts(), (1, 2), "one result stays as a line");
     let after = shown(&plan.apply(&t));
     assert!(after.contains("Bash(c): test:c"));
-    assert!(after.contains("src/long/path/that/the/label/lost.rs: test:b"));
+    assert!(after.contains("Edit(…): test:b\n    changed src/long/path/that/the/label/lost.rs\n"));
     assert!(after.contains("[folded by ctxfold: Bash(a) ran"));
     let texts: Vec<_> = t.messages[3..].iter().map(Message::text).collect();
     let kept: Vec<_> = plan.apply(&t).messages[3..]
@@ -133,6 +133,22 @@ fn a_dropped_call_is_named_and_no_two_answers_become_neighbours() {
         .map(Message::text)
         .collect();
     assert!(kept[0].starts_with(&texts[0]) && kept[1..] == texts[1..]);
+}
+
+#[test]
+fn a_success_that_got_over_a_failure_is_not_dropped() {
+    let mut b = Builder::new();
+    b.message(Author::User).text("go");
+    call(&mut b, "no", run("make"), &"bad ".repeat(400), true);
+    call(&mut b, "yes", run("make"), &"good ".repeat(400), false);
+    talk(&mut b, 6);
+    let t = b.build();
+    let mut job = PruneJob::new(&t, &PruneOptions::default()).unwrap();
+    let answer = r#"{"decisions":[{"id":"c1","action":"truncate"},{"id":"c2","action":"drop"}]}"#;
+    job.reply(&[Ok(answer.into())]).unwrap();
+    let after = done(&job).apply(&t);
+    let ledger = ctxfold_compactor::ledger(&after, &ctxfold_compactor::LedgerOptions::default());
+    assert!(ledger.failed.is_empty());
 }
 
 #[test]

@@ -232,7 +232,11 @@ fn thirty_results_of_a_megabyte_fit_into_one_request() {
         );
     }
     talk(&mut b, 6);
-    let job = job(&b.build());
+    let options = SummaryOptions {
+        redact: false,
+        ..SummaryOptions::default()
+    };
+    let job = SummaryJob::new(&b.build(), &options).unwrap();
     let questions = asked(&job);
     assert_eq!(questions.len(), 1);
     let chars = questions[0].text.chars().count();
