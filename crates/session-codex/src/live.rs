@@ -149,11 +149,9 @@ impl Live {
                 find_begin(rollout, end)?
             };
             // The length on the disk says nothing of the lines in a compressed file.
-            let end = if rollout.compressed && depth == 0 {
-                u64::MAX
-            } else {
-                end
-            };
+            if rollout.compressed && depth == 0 {
+                end = u64::MAX;
+            }
             ranges.push((depth, start, end));
             let base = rollout.meta.history_base.clone();
             let Some(base) = base.filter(|_| !found && depth < DEEPEST) else {
