@@ -1,2 +1,19 @@
-//! The binary `ctxfold`.
-fn main() {}
+//! The binary `ctxfold`: the only crate that reads the environment, home, clock and terminal, and
+//! the only one that sees all the others. A subcommand a file in `commands/`.
+
+mod agent;
+mod commands;
+mod config;
+mod engine;
+mod env;
+mod error;
+mod exit;
+mod files;
+mod journal;
+mod output;
+mod plan_json;
+
+fn main() -> std::process::ExitCode {
+    exit::catch_bugs();
+    commands::run()
+}

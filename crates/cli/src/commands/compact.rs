@@ -1,0 +1,332 @@
+use std::path::PathBuf;
+
+use ctxfold_compactor::{Rule, RuleSet};
+use ctxfold_transcript::{Mode, Plan, Transcript};
+
+use super::{Context, Which};
+use crate::agent::{self, Conversation};
+use crate::config::Size;
+use crate::engine::{self, Made, Wish};
+use crate::error::{CommandError, CommandResult};
+use crate::journal::{Begin, Done, Entry, Journal};
+use crate::plan_json::PlanJson;
+use crate::{env, output};
+
+/// Make the next request of a session shorter
+///
+/// mask folds older tool outputs by local rules and asks nobody. prune lets Gemini keep, truncate
+/// or drop each older tool call. summary replaces everything before the newest messages by a
+/// summary of Gemini's with a ledger of facts behind it. Nothing in the file is changed or
+/// removed: rows are appended, `ctxfold undo` brings the conversation back, and every folded
+/// output can be read with `ctxfold unfold`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    /// How to compact
+    #[arg(long, value_parser = ["mask", "prune", "summary"])]
+    mode: Option<String>,
+
+    /// Show what would be done, and what would be sent, and stop
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+
+    /// Print the plan as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Newest messages kept verbatim
+    #[arg(long, value_name = "MESSAGES")]
+    keep: Option<usize>,
+
+    /// How small it should get: 40% of the window, or tokens such as 60k
+    #[arg(long, value_name = "SIZE", value_parser = engine::goal)]
+    to: Option<ctxfold_compactor::Goal>,
+
+    /// Largest older output that stays whole, in bytes
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    max_output: Option<u64>,
+
+    /// Fold every older output, whatever it is
+    #[arg(long)]
+    aggressive: bool,
+
+    /// Switch a masking rule on or off, for example search=off; --rule help lists them
+    #[arg(long, value_name = "NAME=on|off")]
+    rule: Vec<String>,
+
+    /// Append although a running client has the session; it takes effect at the next resume
+    #[arg(long)]
+    live: bool,
+
+    /// Write a compacted copy to this new file and leave the session alone
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// What the model should heed, as after /compact
+    #[arg(long, value_name = "TEXT")]
+    instructions: Option<String>,
+
+    /// What to do when the model fails
+    #[arg(long, value_parser = ["mask", "none"])]
+    fallback: Option<String>,
+
+    /// Send texts to the model as they are, secrets included
+    #[arg(long)]
+    no_redact: bool,
+
+    /// Gemini model
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+
+    /// Thinking level of the model
+    #[arg(long, value_parser = ["default", "minimal", "low", "medium", "high"])]
+    thinking: Option<String>,
+
+    /// Context window in tokens, where the file does not tell it
+    #[arg(long, value_name = "TOKENS", value_parser = size)]
+    window: Option<u64>,
+}
+
+/// A size with or without a unit.
+fn size(text: &str) -> Result<u64, String> {
+    Size::parse(text).map(Size::number).ok_or_else(|| format!("{text} is no size such as 8000 or 60k"))
+}
+
+impl Args {
+    pub(crate) fn run(self, cx: &Context) -> CommandResult {
+        if self.rule.iter().any(|r| r == "help") {
+            return rules();
+        }
+        let wish = self.wish(cx)?;
+        let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
+        let window = self.window.or_else(|| cx.config.size("window").map(Size::number));
+        let conversation = Conversation::open(&place, window)?;
+        let writes = !self.dry_run && self.out.is_none();
+        if writes && !self.live {
+            conversation.refuse_live(&cx.env)?;
+        }
+        if self.dry_run && wish.mode != Mode::Mask {
+            return self.show_questions(cx, &conversation, &wish);
+        }
+        let made = engine::plan(&cx.env, &cx.config, conversation.transcript(), &wish)?;
+        if self.dry_run {
+            return self.show(cx, conversation.transcript(), &made, false);
+        }
+        let ready = conversation.prepare(&cx.env, &made.plan)?;
+        if let Some(out) = &self.out {
+            let written = ready.write_copy(out)?;
+            self.show(cx, conversation.transcript(), &made, true)?;
+            cx.say(&format!("ctxfold: {}", made.line(&wish)));
+            cx.say(&format!(
+                "  wrote   {} ({})",
+                cx.env.show(out),
+                output::bytes(written.len_after)
+            ));
+            return Ok(());
+        }
+        let journal = Journal::new(&cx.env.state_dir);
+        let written = write(cx, &journal, &conversation, ready, made.plan.mode.name(), |id, w| {
+            let mut done = Done::of(id, w.len_after, &w.sha256, &made.plan);
+            if let Some(usage) = made.usage {
+                done.model = Some(wish.model.clone());
+                done.model_in = usage.input_tokens;
+                done.model_out = usage.output_tokens;
+            }
+            done
+        })?;
+        self.show(cx, conversation.transcript(), &made, true)?;
+        self.report(cx, &conversation, &made, &wish, written.repaired);
+        Ok(())
+    }
+
+    fn wish(&self, cx: &Context) -> CommandResult<Wish> {
+        let mut wish = Wish::of(&cx.config);
+        if let Some(mode) = &self.mode {
+            wish.mode = engine::mode_named(mode);
+        }
+        if let Some(keep) = self.keep {
+            wish.mask.keep_recent = keep;
+        }
+        if let Some(bytes) = self.max_output {
+            wish.mask.max_output = bytes;
+        }
+        wish.mask.aggressive = self.aggressive;
+        wish.mask.goal = self.to;
+        wish.mask.rules = rule_set(wish.mask.rules, &self.rule)?;
+        wish.instructions.clone_from(&self.instructions);
+        if let Some(fallback) = &self.fallback {
+            wish.fallback = fallback == "mask";
+        }
+        wish.redact &= !self.no_redact;
+        if let Some(model) = &self.model {
+            wish.model.clone_from(model);
+        }
+        if let Some(level) = &self.thinking {
+            wish.thinking = engine::thinking_named(level);
+        }
+        wish.progress = !cx.quiet;
+        Ok(wish)
+    }
+
+    /// What a summary or prune would send.
+    fn show_questions(&self, cx: &Context, conversation: &Conversation, wish: &Wish) -> CommandResult {
+        let Some(asked) = engine::questions(conversation.transcript(), wish)? else { return Ok(()) };
+        let chars: usize = asked.requests.iter().map(|r| r.text.len() + r.system.len()).sum();
+        if self.json {
+            let texts: Vec<_> = asked
+                .requests
+                .iter()
+                .map(|r| serde_json::json!({"system": r.system, "text": r.text, "max_output_tokens": r.max_output_tokens}))
+                .collect();
+            return output::json(&serde_json::json!({
+                "v": 1, "mode": wish.mode.name(), "executed": false, "model": wish.model,
+                "tier": wish.tier, "bytes": chars, "secrets_replaced": asked.secrets, "requests": texts,
+            }));
+        }
+        let mut text = String::new();
+        for request in &asked.requests {
+            text.push_str(&request.system);
+            text.push_str("\n\n");
+            text.push_str(&request.text);
+            text.push_str("\n\n");
+        }
+        output::data(&text)?;
+        cx.say(&format!(
+            "ctxfold: would send {} in {} requests to {} ({} tier); {} secrets replaced; nothing was sent",
+            output::bytes(chars as u64),
+            asked.requests.len(),
+            wish.model,
+            wish.tier,
+            asked.secrets
+        ));
+        Ok(())
+    }
+
+    fn show(&self, cx: &Context, transcript: &Transcript, made: &Made, executed: bool) -> CommandResult {
+        if self.json {
+            let mut json = PlanJson::new(&made.plan, transcript);
+            json.executed = executed;
+            return output::json(&json);
+        }
+        if !executed {
+            output::data(&made.plan.render(transcript))?;
+            cx.say("ctxfold: dry run; nothing was written");
+        }
+        Ok(())
+    }
+
+    fn report(&self, cx: &Context, conversation: &Conversation, made: &Made, wish: &Wish, repaired: bool) {
+        if self.json {
+            return;
+        }
+        let about = conversation.about();
+        let id = agent::short(&about.id);
+        cx.say(&output::styled(output::GOOD, &format!("ctxfold: {}", made.line(wish))));
+        cx.say(&format!("  before  {}", measure_line(conversation.transcript(), &made.plan, true)));
+        cx.say(&format!("  after   {}", measure_line(conversation.transcript(), &made.plan, false)));
+        if made.secrets > 0 {
+            cx.say(&format!("  secrets {} were replaced in what was sent", made.secrets));
+        }
+        if repaired {
+            cx.say("  note    rows arrived while writing; they were kept");
+        }
+        if let Some(goal) = wish.mask.goal
+            && goal.is_reached(&made.plan, conversation.transcript()) == Ok(false)
+        {
+            cx.say("  note    the rules did not reach the goal; --aggressive or a smaller --keep goes further");
+        }
+        cx.say(&format!("  undo    ctxfold undo {id}"));
+        let address = made.plan.decisions.iter().find_map(|d| match d.target {
+            ctxfold_transcript::Target::Call(i) => conversation.transcript().calls.get(i).map(|c| c.address.as_str()),
+            ctxfold_transcript::Target::Attachment(_) => None,
+        });
+        cx.say(&format!("  read    ctxfold unfold {}", address.unwrap_or("--search REGEX")));
+    }
+}
+
+/// One side of a plan, with the bar of the window where it is known.
+fn measure_line(transcript: &Transcript, plan: &Plan, before: bool) -> String {
+    let m = if before { plan.before } else { plan.after };
+    let outside = transcript.scale().outside();
+    let text = format!(
+        "{} messages · {} · about {} tokens",
+        m.messages,
+        output::bytes(m.bytes),
+        output::tokens(m.tokens + outside)
+    );
+    match transcript.fill.and_then(|f| f.window) {
+        Some(window) => {
+            let share = (m.tokens + outside) as f64 / window as f64;
+            format!("{} {:>3.0}%  {text}", output::bar(share, 20), share * 100.0)
+        }
+        None => text,
+    }
+}
+
+/// Writes rows with the journal around it, so that a crash between the two can be told.
+pub(crate) fn write(
+    cx: &Context,
+    journal: &Journal,
+    conversation: &Conversation,
+    ready: agent::Ready,
+    mode: &str,
+    done: impl FnOnce(&str, &agent::Written) -> Done,
+) -> CommandResult<agent::Written> {
+    journal.check_version()?;
+    let id = format!("{:032x}", env::random());
+    let begin = Begin {
+        id: id.clone(),
+        agent: conversation.place().agent.name().into(),
+        session: conversation.about().id,
+        path: std::path::absolute(&conversation.place().path)
+            .unwrap_or_else(|_| conversation.place().path.clone()),
+        mode: mode.into(),
+        len_before: ready.len_before(),
+        bytes: ready.bytes(),
+    };
+    journal.append(cx.env.now_ms(), Entry::Begin(begin))?;
+    let written = match ready.commit() {
+        Ok(written) => written,
+        Err(error) => {
+            let entry = Entry::Failed { id, error: error.to_string() };
+            if let Err(second) = journal.append(cx.env.now_ms(), entry) {
+                cx.say(&format!("ctxfold: {second}"));
+            }
+            return Err(error);
+        }
+    };
+    // The session is compacted: a journal that cannot be completed is said, and is no failure.
+    let entry = Entry::Done(done(&id, &written));
+    if let Err(error) = journal.append(cx.env.now_ms(), entry) {
+        cx.say(&format!("ctxfold: the session was compacted, but: {error}"));
+    }
+    Ok(written)
+}
+
+fn rule_set(mut rules: RuleSet, words: &[String]) -> CommandResult<RuleSet> {
+    for word in words {
+        let (name, state) = word.split_once('=').unwrap_or((word, "on"));
+        let rule = Rule::by_name(name).ok_or_else(|| {
+            let names: Vec<_> = Rule::ALL.iter().map(|r| r.name()).collect();
+            CommandError::usage(format!("unknown rule {name}")).hint(format!("rules: {}", names.join(", ")))
+        })?;
+        rules = match state {
+            "on" => rules.with(rule),
+            "off" => rules.without(rule),
+            _ => return Err(CommandError::usage(format!("{word}: a rule is on or off"))),
+        };
+    }
+    Ok(rules)
+}
+
+fn rules() -> CommandResult {
+    let default = RuleSet::default();
+    let mut text = String::new();
+    for rule in Rule::ALL {
+        let state = if default.has(rule) { "on " } else { "off" };
+        text.push_str(&format!("{:<18} {state}  {}\n", rule.name(), rule.describe()));
+    }
+    output::data(&text)
+}

@@ -1,0 +1,159 @@
+use std::io::Read as _;
+
+use clap::Subcommand;
+
+use crate::config::{self, Config, KEYS, KeySource};
+use crate::env::{self, Env};
+use crate::error::{CommandError, CommandResult};
+use crate::{files, output};
+
+/// Show and change the configuration
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print every setting with its value and meaning
+    List {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one setting
+    Get {
+        /// The setting, for example gemini.model
+        name: String,
+    },
+    /// Change a setting; comments in the file stay
+    Set {
+        /// The setting
+        name: String,
+        /// Its new value
+        value: String,
+    },
+    /// Remove a setting, so that its default holds
+    Unset {
+        /// The setting
+        name: String,
+    },
+    /// Print the path of the file
+    Path,
+    /// Keep Gemini API keys in a file that only you can read
+    Keys {
+        #[command(subcommand)]
+        action: KeysAction,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum KeysAction {
+    /// Add a key, read from standard input
+    Add,
+    /// Say where keys come from and how many there are
+    Status,
+    /// Remove the file
+    Clear,
+}
+
+impl Args {
+    pub(crate) fn run(self, env: &Env, quiet: bool) -> CommandResult {
+        let say = |text: &str| {
+            if !quiet {
+                output::say(text);
+            }
+        };
+        match self.action {
+            Action::List { json } => list(env, json),
+            Action::Get { name } => {
+                config::key_named(&name)?;
+                output::data(&format!("{}\n", Config::read(env)?.text(&name)))
+            }
+            Action::Set { name, value } => {
+                config::edit(env, &name, Some(&value))?;
+                say(&format!("ctxfold: {name} = {value}"));
+                Ok(())
+            }
+            Action::Unset { name } => {
+                config::edit(env, &name, None)?;
+                say(&format!("ctxfold: {name} has its default again"));
+                Ok(())
+            }
+            Action::Path => output::data(&format!("{}\n", env.config_file.display())),
+            Action::Keys { action } => keys(env, &action, &say),
+        }
+    }
+}
+
+fn list(env: &Env, json: bool) -> CommandResult {
+    let config = Config::read(env)?;
+    if json {
+        let all: Vec<_> = KEYS
+            .iter()
+            .map(|k| {
+                serde_json::json!({"name": k.name, "value": config.text(k.name), "default": k.default,
+                                   "is_set": config.is_set(k.name), "about": k.about})
+            })
+            .collect();
+        return output::json(&serde_json::json!({"v": 1, "settings": all}));
+    }
+    let mut text = String::new();
+    for key in KEYS {
+        let value = config.text(key.name);
+        let value = if value.is_empty() { "(none)" } else { value };
+        let mark = if config.is_set(key.name) { "*" } else { " " };
+        text.push_str(&format!("{mark} {:<18} {value:<24} {}\n", key.name, key.about));
+    }
+    output::data(&text)
+}
+
+fn keys(env: &Env, action: &KeysAction, say: &dyn Fn(&str)) -> CommandResult {
+    let path = config::keys_file(env);
+    match action {
+        KeysAction::Add => {
+            if env::stdin_is_terminal() {
+                say("ctxfold: paste the key, then press Enter and Ctrl-D");
+            }
+            let mut text = String::new();
+            std::io::stdin()
+                .take(64 << 10)
+                .read_to_string(&mut text)
+                .map_err(|e| CommandError::input(format!("failed to read the key: {e}")))?;
+            let added: Vec<&str> =
+                text.split([',', '\n']).map(str::trim).filter(|k| !k.is_empty()).collect();
+            if added.is_empty() {
+                return Err(CommandError::input("no key on standard input"));
+            }
+            ctxfold_gemini_client::Keys::parse(&added.join(","))?;
+            let old = files::read_small(&path)?.unwrap_or_default();
+            let mut all: Vec<&str> = old.lines().map(str::trim).filter(|k| !k.is_empty()).collect();
+            all.extend(added.iter().filter(|k| !old.lines().any(|o| o.trim() == **k)));
+            files::write_private(&path, &format!("{}\n", all.join("\n")))?;
+            say(&format!("ctxfold: {} keys in {}", all.len(), env.show(&path)));
+            Ok(())
+        }
+        KeysAction::Status => {
+            let text = match config::gemini_keys(env)? {
+                None => "no key\n".to_owned(),
+                Some((keys, source)) => {
+                    let place = match source {
+                        KeySource::Variable(name) => format!("the variable {name}"),
+                        KeySource::File => env.show(&path),
+                    };
+                    format!("{} keys from {place}\n", keys.split(',').filter(|k| !k.trim().is_empty()).count())
+                }
+            };
+            output::data(&text)
+        }
+        KeysAction::Clear => match std::fs::remove_file(&path) {
+            Ok(()) => {
+                say("ctxfold: the keys file is gone");
+                Ok(())
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(CommandError::io("remove", &path, &e)),
+        },
+    }
+}

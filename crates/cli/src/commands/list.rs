@@ -1,0 +1,148 @@
+use std::time::Duration;
+
+use ctxfold_session_claude as claude;
+
+use super::Context;
+use crate::agent::{self, Agent};
+use crate::config::Size;
+use crate::error::CommandResult;
+use crate::output;
+
+/// List sessions with age, size and fill
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Sessions of every folder, not of this one alone
+    #[arg(long, short)]
+    all: bool,
+
+    /// Only those that nobody used for this long, for example 15m, 3h or 2d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    idle: Option<Duration>,
+
+    /// Only files of at least this size, for example 2MB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    min_size: Option<u64>,
+
+    /// Only one agent's
+    #[arg(long, value_enum)]
+    agent: Option<Agent>,
+
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A span of time such as `15m`.
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
+    let bad = || format!("{text} is no span of time such as 15m, 3h or 2d");
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?);
+    let seconds = match unit {
+        "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(bad()),
+    };
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    Size::parse(text).map(Size::number).ok_or_else(|| format!("{text} is no size such as 2MB"))
+}
+
+/// One line of the list, whatever the agent.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Item {
+    pub(crate) agent: &'static str,
+    pub(crate) id: String,
+    pub(crate) path: std::path::PathBuf,
+    pub(crate) cwd: Option<String>,
+    pub(crate) title: Option<String>,
+    pub(crate) last_prompt: Option<String>,
+    pub(crate) active_ms: Option<i64>,
+    pub(crate) bytes: u64,
+    pub(crate) fill_tokens: Option<u64>,
+    pub(crate) window_tokens: Option<u64>,
+    pub(crate) model: Option<String>,
+    pub(crate) live_pid: Option<u32>,
+}
+
+impl Args {
+    pub(crate) fn run(self, cx: &Context) -> CommandResult {
+        let items = self.items(cx)?;
+        if self.json {
+            return output::json(&serde_json::json!({"v": 1, "sessions": items}));
+        }
+        if items.is_empty() {
+            cx.say(if self.all {
+                "ctxfold: no session was found"
+            } else {
+                "ctxfold: no session of this folder was found; --all lists every folder's"
+            });
+            return Ok(());
+        }
+        let mut text = String::new();
+        for item in &items {
+            text.push_str(&self.line(cx, item));
+        }
+        output::data(&text)
+    }
+
+    fn items(&self, cx: &Context) -> CommandResult<Vec<Item>> {
+        let mut items = Vec::new();
+        if self.agent != Some(Agent::Codex) {
+            let mut filter = claude::Filter::default();
+            filter.cwd = (!self.all).then(|| cx.env.cwd.clone());
+            filter.min_size = self.min_size.unwrap_or(0);
+            filter.idle = self.idle;
+            filter.now = Some(cx.env.now());
+            let store = claude::Store::new(&cx.env.claude_root);
+            items.extend(store.list(&filter, &claude::SystemProcesses)?.into_iter().map(|s| Item {
+                agent: Agent::Claude.name(),
+                window_tokens: s.fill.map(|f| {
+                    f.window.unwrap_or_else(|| agent::assumed_window(s.model.as_deref(), f.tokens))
+                }),
+                fill_tokens: s.fill.map(|f| f.tokens),
+                id: s.id,
+                path: s.path,
+                cwd: s.cwd,
+                title: s.title,
+                last_prompt: s.last_prompt,
+                active_ms: s.active_ms,
+                bytes: s.size,
+                model: s.model,
+                live_pid: s.live.map(|l| l.pid),
+            }));
+        }
+        items.sort_by_key(|i| std::cmp::Reverse(i.active_ms));
+        Ok(items)
+    }
+
+    fn line(&self, cx: &Context, item: &Item) -> String {
+        let age = item.active_ms.map_or_else(
+            || "?".to_owned(),
+            |ms| output::age(u64::try_from((cx.env.now_ms() - ms) / 1000).unwrap_or(0)),
+        );
+        let fill = match (item.fill_tokens, item.window_tokens) {
+            (Some(tokens), Some(window)) => {
+                let share = tokens as f64 / window as f64;
+                format!("{} {:>3.0}% {:>5}", output::bar(share, 8), share * 100.0, output::tokens(tokens))
+            }
+            _ => format!("{:19}", ""),
+        };
+        let live = if item.live_pid.is_some() { output::styled(output::GOOD, "live") } else { "    ".to_owned() };
+        let title = item.title.as_deref().or(item.last_prompt.as_deref()).unwrap_or("(no title)");
+        let folder = match (&item.cwd, self.all) {
+            (Some(cwd), true) => format!("  {}", output::styled(output::DIM, &cx.env.show(cwd.as_ref()))),
+            _ => String::new(),
+        };
+        format!(
+            "{}  {:<6} {age:>7}  {:>9}  {fill}  {live}  {}{folder}\n",
+            output::styled(output::BOLD, agent::short(&item.id)),
+            item.agent,
+            output::bytes(item.bytes),
+            output::cut(title, 48),
+        )
+    }
+}

@@ -1,0 +1,131 @@
+//! The subcommands, one a file; a file's doc comments are its help.
+
+mod check;
+mod compact;
+mod completions;
+mod config;
+mod doctor;
+mod inspect;
+mod list;
+mod models;
+mod stats;
+mod undo;
+mod unfold;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::agent::Agent;
+use crate::config::Config;
+use crate::env::Env;
+use crate::error::CommandResult;
+use crate::{exit, output};
+
+/// Fold long conversations of coding agents, with every folded part within reach
+#[derive(Debug, Parser)]
+#[command(name = "ctxfold", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Exit codes: 0 done, 1 input, 2 usage, 3 refused, 4 model or network, 255 bug.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Say nothing but errors on standard error
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Compact(compact::Args),
+    Inspect(inspect::Args),
+    List(list::Args),
+    Unfold(unfold::Args),
+    Undo(undo::Args),
+    Check(check::Args),
+    Stats(stats::Args),
+    Doctor(doctor::Args),
+    Models(models::Args),
+    Config(config::Args),
+    Completions(completions::Args),
+}
+
+/// Which conversation a command is about.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Path, identifier or its beginning; the newest of this folder without it
+    #[arg(value_name = "SESSION")]
+    session: Option<String>,
+
+    /// Whose conversation it is, where both agents have one
+    #[arg(long, value_enum)]
+    agent: Option<Agent>,
+}
+
+/// What every command gets.
+pub(crate) struct Context {
+    pub(crate) env: Env,
+    pub(crate) config: Config,
+    pub(crate) quiet: bool,
+}
+
+impl Context {
+    /// Talks to the user, unless silence was asked for.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.quiet {
+            output::say(text);
+        }
+    }
+}
+
+/// The whole command line, for completions and the reference.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the process's command line.
+pub(crate) fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { exit::USAGE } else { exit::DONE };
+            // Help into a closed pipe is nobody's error.
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    match dispatch(cli) {
+        Ok(()) => ExitCode::from(exit::DONE),
+        Err(error) => {
+            if !error.is_silent() {
+                output::say(&format!("ctxfold: {error}"));
+            }
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> CommandResult {
+    let env = Env::read();
+    if let Command::Completions(args) = &cli.command {
+        return args.run();
+    }
+    if let Command::Config(args) = cli.command {
+        // It must run on a broken file too, to repair it.
+        return args.run(&env, cli.quiet);
+    }
+    let config = Config::read(&env)?;
+    let cx = Context { env, config, quiet: cli.quiet };
+    match cli.command {
+        Command::Compact(args) => args.run(&cx),
+        Command::Inspect(args) => args.run(&cx),
+        Command::List(args) => args.run(&cx),
+        Command::Unfold(args) => args.run(&cx),
+        Command::Undo(args) => args.run(&cx),
+        Command::Check(args) => args.run(&cx),
+        Command::Stats(args) => args.run(&cx),
+        Command::Doctor(args) => args.run(&cx),
+        Command::Models(args) => args.run(&cx),
+        Command::Config(_) | Command::Completions(_) => Ok(()),
+    }
+}

@@ -1,0 +1,61 @@
+use super::{Context, Which};
+use crate::agent::{self, Conversation};
+use crate::error::CommandResult;
+use crate::journal::{Done, Journal, Size};
+use crate::output;
+
+/// Bring back the conversation as it was before the newest compaction
+///
+/// What was said since stays. Rows are appended; a second undo takes back the compaction before.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    /// Append although a running client has the session; it takes effect at the next resume
+    #[arg(long)]
+    live: bool,
+
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, cx: &Context) -> CommandResult {
+        let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
+        let conversation = Conversation::open(&place, None)?;
+        if !self.live {
+            conversation.refuse_live(&cx.env)?;
+        }
+        let before: Size = conversation.transcript().measure().into();
+        let ready = conversation.prepare_undo(&cx.env)?;
+        let journal = Journal::new(&cx.env.state_dir);
+        let written = super::compact::write(cx, &journal, &conversation, ready, "undo", |id, w| Done {
+            id: id.to_owned(),
+            len_after: w.len_after,
+            sha256: w.sha256.clone(),
+            before,
+            after: before,
+            truncated: 0,
+            dropped: 0,
+            model: None,
+            model_in: 0,
+            model_out: 0,
+        })?;
+        let now: Size = Conversation::open(&place, None)?.transcript().measure().into();
+        if self.json {
+            return output::json(&serde_json::json!({
+                "v": 1, "undone": true, "len_before": written.len_before, "len_after": written.len_after,
+                "before": before, "after": now,
+            }));
+        }
+        cx.say(&output::styled(
+            output::GOOD,
+            &format!("ctxfold: undone: {} → {} messages", before.messages, now.messages),
+        ));
+        cx.say(&format!("  before  {} · about {} tokens", output::bytes(before.bytes), output::tokens(before.tokens)));
+        cx.say(&format!("  now     {} · about {} tokens", output::bytes(now.bytes), output::tokens(now.tokens)));
+        Ok(())
+    }
+}
