@@ -1,6 +1,6 @@
 //! The parts of a row that scans need, borrowed from its bytes: nothing is built or copied.
 
-use crate::json::{self, Object};
+use crate::json::{self, Cursor, Object};
 use crate::stamp::parse_timestamp;
 
 /// A look at one row. Values are raw JSON unless said otherwise; of a key that stands twice the
@@ -46,10 +46,88 @@ pub(crate) struct Usage {
     pub(crate) minutes: u64,
 }
 
+/// One block of a message's content. Values are raw JSON.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Block<'a> {
+    pub(crate) kind: &'a [u8],
+    /// `id` of a call, `tool_use_id` of a result.
+    pub(crate) id: Option<&'a [u8]>,
+    pub(crate) name: Option<&'a [u8]>,
+    /// `input` of a call, `content` of a result.
+    pub(crate) body: Option<&'a [u8]>,
+}
+
+/// What is in a row's message.
+#[derive(Debug, Default)]
+pub(crate) struct Inside<'a> {
+    pub(crate) id: Option<&'a [u8]>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) blocks: Vec<Block<'a>>,
+}
+
 /// Looks at a row.
 pub(crate) fn glance(row: &[u8]) -> Glance<'_> {
+    look(row, None)
+}
+
+/// Looks at a row and into its message, in one walk over its bytes.
+pub(crate) fn glance_inside<'a>(row: &'a [u8], inside: &mut Inside<'a>) -> Glance<'a> {
+    inside.id = None;
+    inside.usage = None;
+    inside.blocks.clear();
+    look(row, Some(inside))
+}
+
+/// Walks through a message.
+fn message<'a>(cursor: &mut Cursor<'a>, inside: &mut Inside<'a>) {
+    if !cursor.object() {
+        return;
+    }
+    while let Some(key) = cursor.key() {
+        match key {
+            b"id" => inside.id = Some(cursor.value()),
+            b"usage" => inside.usage = Some(usage(cursor.value())),
+            b"content" if cursor.array() => {
+                while cursor.element() {
+                    let mut block = Block::default();
+                    if cursor.object() {
+                        while let Some(key) = cursor.key() {
+                            let value = cursor.value();
+                            match key {
+                                b"type" => block.kind = value,
+                                b"id" | b"tool_use_id" => block.id = Some(value),
+                                b"name" => block.name = Some(value),
+                                b"input" | b"content" => block.body = Some(value),
+                                _ => {}
+                            }
+                        }
+                    }
+                    inside.blocks.push(block);
+                }
+            }
+            b"content" => {}
+            _ => {
+                cursor.value();
+            }
+        }
+    }
+}
+
+fn look<'a>(row: &'a [u8], mut inside: Option<&mut Inside<'a>>) -> Glance<'a> {
     let mut out = Glance::default();
-    for (key, value) in Object::new(row) {
+    let mut cursor = Cursor::new(row);
+    if !cursor.object() {
+        return out;
+    }
+    while let Some(key) = cursor.key() {
+        if let (b"message", Some(inside)) = (key, inside.as_deref_mut()) {
+            let from = cursor.rest();
+            message(&mut cursor, inside);
+            let end = from.len() - cursor.rest().len();
+            out.message = Some(&from[..end]);
+            continue;
+        }
+        let value = cursor.value();
         let bare = || json::raw_text(value).unwrap_or_default();
         match key {
             b"type" => out.kind = bare(),

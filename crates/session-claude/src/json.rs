@@ -88,6 +88,98 @@ impl<'a> Iterator for Array<'a> {
     }
 }
 
+/// Reads a value while it is walked, so that nested values are passed over once and not once a
+/// level. After each `key` or `element` the value must be read by one of the methods.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// A cursor before a value.
+    pub(crate) fn new(bytes: &'a [u8]) -> Cursor<'a> {
+        let pos = skip_space(bytes, 0);
+        Cursor { bytes, pos }
+    }
+
+    /// Goes into an object; `false`, and the value is passed over, when there is none.
+    pub(crate) fn object(&mut self) -> bool {
+        self.enter(b'{')
+    }
+
+    /// Goes into an array; `false`, and the value is passed over, when there is none.
+    pub(crate) fn array(&mut self) -> bool {
+        self.enter(b'[')
+    }
+
+    fn enter(&mut self, open: u8) -> bool {
+        if self.bytes.get(self.pos) == Some(&open) {
+            self.pos += 1;
+            return true;
+        }
+        self.value();
+        false
+    }
+
+    /// The next key of the object, still escaped; `None` goes out of the object.
+    pub(crate) fn key(&mut self) -> Option<&'a [u8]> {
+        if !self.more(b'"') {
+            return None;
+        }
+        let end = skip_string(self.bytes, self.pos);
+        let key = self.bytes.get(self.pos + 1..end.saturating_sub(1));
+        self.pos = skip_space(self.bytes, end);
+        if self.bytes.get(self.pos) == Some(&b':') {
+            self.pos = skip_space(self.bytes, self.pos + 1);
+        }
+        key
+    }
+
+    /// Whether another element of the array follows; `false` goes out of the array.
+    pub(crate) fn element(&mut self) -> bool {
+        let before = self.pos;
+        if !self.more(0) {
+            return false;
+        }
+        // What is no value would never end.
+        self.pos > before
+            || self
+                .bytes
+                .get(self.pos)
+                .is_some_and(|b| *b != b',' && *b != b':')
+    }
+
+    /// Passes over a comma or the end of what was entered; whether a value begins here.
+    fn more(&mut self, start: u8) -> bool {
+        let mut pos = skip_space(self.bytes, self.pos);
+        if self.bytes.get(pos) == Some(&b',') {
+            pos = skip_space(self.bytes, pos + 1);
+        }
+        self.pos = pos;
+        match self.bytes.get(pos) {
+            None => false,
+            Some(b'}' | b']') => {
+                self.pos += 1;
+                false
+            }
+            Some(byte) => start == 0 || *byte == start,
+        }
+    }
+
+    /// What is not yet read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.pos..).unwrap_or_default()
+    }
+
+    /// The value's bytes.
+    pub(crate) fn value(&mut self) -> &'a [u8] {
+        let start = self.pos.min(self.bytes.len());
+        self.pos = skip_value(self.bytes, start).max(start);
+        &self.bytes[start..self.pos]
+    }
+}
+
 /// The value of a key in an object.
 pub(crate) fn field<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
     Object::new(object)
@@ -242,6 +334,31 @@ mod tests {
         })
     }
 
+    /// Rebuilds a value in one walk.
+    fn walk(cursor: &mut Cursor<'_>) -> Value {
+        match cursor.bytes[cursor.pos] {
+            b'{' => {
+                assert!(cursor.object());
+                let mut map = serde_json::Map::new();
+                while let Some(k) = cursor.key() {
+                    let quoted = [b"\"", k, b"\""].concat();
+                    let value = walk(cursor);
+                    map.insert(text(&quoted).unwrap().into_owned(), value);
+                }
+                Value::Object(map)
+            }
+            b'[' => {
+                assert!(cursor.array());
+                let mut list = Vec::new();
+                while cursor.element() {
+                    list.push(walk(cursor));
+                }
+                Value::from(list)
+            }
+            _ => rebuild(cursor.value()),
+        }
+    }
+
     /// Rebuilds a value through the borrowed look alone.
     fn rebuild(bytes: &[u8]) -> Value {
         match bytes.first() {
@@ -264,7 +381,8 @@ mod tests {
         fn agrees_with_a_full_parser(value in any_json(), pretty: bool) {
             let bytes = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };
             let bytes = bytes.unwrap();
-            prop_assert_eq!(rebuild(&bytes), value);
+            prop_assert_eq!(&rebuild(&bytes), &value);
+            prop_assert_eq!(walk(&mut Cursor::new(&bytes)), value);
         }
 
         #[test]
@@ -272,6 +390,10 @@ mod tests {
             Just(b'{'), Just(b'"'), Just(b'}'), Just(b'['), Just(b'\\'), Just(b':'), Just(b','), any::<u8>()], 0..60)) {
             for (k, v) in Object::new(&bytes) { let _ = (text(v), number(v), k); }
             for v in Array::new(&bytes) { let _ = text(v); }
+            let mut cursor = Cursor::new(&bytes);
+            if cursor.object() { while cursor.key().is_some() { cursor.value(); } }
+            let mut cursor = Cursor::new(&bytes);
+            if cursor.array() { while cursor.element() { cursor.value(); } }
         }
     }
 

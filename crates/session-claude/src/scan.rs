@@ -12,8 +12,8 @@ use std::sync::mpsc::{channel, sync_channel};
 
 use memchr::{memchr, memrchr};
 
-use crate::glance::{Glance, Usage, glance, usage};
-use crate::json::{self, Array, Object};
+use crate::glance::{Block, Glance, Inside, Usage, glance_inside};
+use crate::json;
 use crate::keys::{call_keys, session_part};
 use crate::lines::{PieceKind, Place, is_object, split_line};
 use crate::probe::{Probe, key};
@@ -365,6 +365,7 @@ fn look(bytes: &[u8], offset: u64, deep: bool) -> Part {
         probe: deep.then(Probe::default),
         ..Part::default()
     };
+    let mut inside = Inside::default();
     let mut start = 0;
     while start < bytes.len() {
         let end = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |n| start + n + 1);
@@ -372,7 +373,7 @@ fn look(bytes: &[u8], offset: u64, deep: bool) -> Part {
             offset: offset + start as u64,
             line: Some(part.lines),
         };
-        part.line(&bytes[start..end], place);
+        part.line(&bytes[start..end], place, &mut inside);
         part.lines += 1;
         start = end;
     }
@@ -380,14 +381,14 @@ fn look(bytes: &[u8], offset: u64, deep: bool) -> Part {
 }
 
 impl Part {
-    fn line(&mut self, line: &[u8], place: Place) {
+    fn line<'a>(&mut self, line: &'a [u8], place: Place, inside: &mut Inside<'a>) {
         let body = line.strip_suffix(b"\n").unwrap_or(line);
         let body = body.strip_suffix(b"\r").unwrap_or(body);
         if let Some(probe) = &mut self.probe {
             probe.line(line, body, place);
         }
         if is_object(body) {
-            self.row(body, place);
+            self.row(body, place, inside);
             return;
         }
         let mut rows = Vec::new();
@@ -402,12 +403,12 @@ impl Part {
             &mut self.findings,
         );
         for (row, offset) in rows {
-            self.row(row, Place { offset, ..place });
+            self.row(row, Place { offset, ..place }, inside);
         }
     }
 
-    fn row(&mut self, row: &[u8], place: Place) {
-        let look = glance(row);
+    fn row<'a>(&mut self, row: &'a [u8], place: Place, inside: &mut Inside<'a>) {
+        let look = glance_inside(row, inside);
         self.rows += 1;
         self.count(&look, row.len() as u64);
         if self.session.is_none() && !look.session.is_empty() {
@@ -427,7 +428,7 @@ impl Part {
             self.compaction(&look, place);
         }
         if !look.sidechain {
-            self.message(&look, place);
+            self.message(&look, inside, place);
         }
     }
 
@@ -473,25 +474,15 @@ impl Part {
         });
     }
 
-    fn message(&mut self, look: &Glance<'_>, place: Place) {
-        let Some(message) = look.message else { return };
-        let (mut id, mut used, mut content) = (None, None, None);
-        for (key, value) in Object::new(message) {
-            match key {
-                b"id" => id = Some(value),
-                b"usage" => used = Some(usage(value)),
-                b"content" => content = Some(value),
-                _ => {}
-            }
-        }
-        for block in content.into_iter().flat_map(Array::new) {
+    fn message(&mut self, look: &Glance<'_>, inside: &Inside<'_>, place: Place) {
+        for block in &inside.blocks {
             self.block(block, look, place);
         }
         if look.kind == b"assistant"
-            && let Some(used) = used.filter(|u| *u != Usage::default())
+            && let Some(used) = inside.usage.filter(|u| *u != Usage::default())
         {
             // Rows without a message's identifier are messages of their own.
-            let id = key(id.unwrap_or(look.uuid));
+            let id = key(inside.id.unwrap_or(look.uuid));
             let turn = Turn {
                 line: place.line.unwrap_or(0),
                 at_ms: look.at_ms(),
@@ -502,30 +493,20 @@ impl Part {
         }
     }
 
-    fn block(&mut self, block: &[u8], look: &Glance<'_>, place: Place) {
-        let (mut kind, mut id, mut name, mut size) = (&b""[..], None, None, 0);
-        for (key, value) in Object::new(block) {
-            match key {
-                b"type" => kind = value,
-                b"id" | b"tool_use_id" => id = json::text(value),
-                b"name" => name = json::text(value),
-                b"input" => size = value.len() as u64,
-                b"content" => {
-                    size = json::raw_text(value).unwrap_or(value).len() as u64;
-                }
-                _ => {}
-            }
-        }
-        let Some(id) = id else { return };
-        match (look.kind, kind) {
+    fn block(&mut self, block: &Block<'_>, look: &Glance<'_>, place: Place) {
+        let Some(id) = block.id.and_then(json::text) else {
+            return;
+        };
+        let body = block.body.unwrap_or_default();
+        match (look.kind, block.kind) {
             (b"assistant", b"\"tool_use\"") => self.calls.push(Call {
-                tool: name.unwrap_or_default().into(),
+                tool: block.name.and_then(json::text).unwrap_or_default().into(),
                 id: id.into(),
-                input: size,
+                input: body.len() as u64,
             }),
             (b"user", b"\"tool_result\"") => self.results.push(Answer {
                 id: id.into(),
-                bytes: size,
+                bytes: json::raw_text(body).unwrap_or(body).len() as u64,
                 place,
             }),
             _ => {}
