@@ -136,14 +136,23 @@ struct Facts {
     open_failures: Vec<bool>,
     superseded: Vec<bool>,
     repeated: Vec<bool>,
+    /// Bytes of each call's output.
+    bytes: Vec<u64>,
 }
 
 impl Facts {
     fn new(transcript: &Transcript) -> Facts {
+        let bytes: Vec<u64> = (0..transcript.calls.len())
+            .map(|call| {
+                let block = transcript.result(call);
+                block.map_or(0, |block| block.content.payload_bytes())
+            })
+            .collect();
         Facts {
             open_failures: open_failures(transcript),
-            superseded: superseded(transcript),
-            repeated: repeated(transcript),
+            superseded: superseded(transcript, &bytes),
+            repeated: repeated(transcript, &bytes),
+            bytes,
         }
     }
 
@@ -186,7 +195,7 @@ impl Facts {
             ),
             Rule::Image => images(content),
             Rule::FixedError => call.outcome == Outcome::Failure,
-            Rule::LargeOutput => !is_skill && content.payload_bytes() > max_output,
+            Rule::LargeOutput => !is_skill && self.bytes[index] > max_output,
             Rule::AnyOutput => !is_skill,
         }
     }
@@ -209,14 +218,12 @@ fn images(content: &Content) -> bool {
 }
 
 /// For each call, whether everything it read was read or changed again later.
-fn superseded(transcript: &Transcript) -> Vec<bool> {
+fn superseded(transcript: &Transcript, sizes: &[u64]) -> Vec<bool> {
     let mut changed: HashSet<&str> = HashSet::new();
     let mut read: HashMap<&str, Vec<(Option<Span>, u64)>> = HashMap::new();
     let mut out = vec![false; transcript.calls.len()];
     for (index, call) in transcript.calls.iter().enumerate().rev() {
-        let bytes = transcript
-            .result(index)
-            .map_or(0, |block| block.content.payload_bytes());
+        let bytes = sizes[index];
         // A later read that tells much less than this one points back at it ("unchanged").
         let is_covered = |path: &str, span: &Option<Span>| {
             changed.contains(path)
@@ -262,7 +269,7 @@ fn superseded(transcript: &Transcript) -> Vec<bool> {
 }
 
 /// For each call, whether its output comes again later, word for word.
-fn repeated(transcript: &Transcript) -> Vec<bool> {
+fn repeated(transcript: &Transcript, sizes: &[u64]) -> Vec<bool> {
     let mut seen: HashSet<Vec<&str>> = HashSet::new();
     let mut out = vec![false; transcript.calls.len()];
     for index in (0..transcript.calls.len()).rev() {
@@ -271,7 +278,7 @@ fn repeated(transcript: &Transcript) -> Vec<bool> {
         };
         let is_text = matches!(&block.content, Content::ToolResult { parts, .. }
             if parts.iter().all(|part| matches!(part, Part::Text(_))));
-        if is_text && block.content.payload_bytes() >= REPEATED_BYTES {
+        if is_text && sizes[index] >= REPEATED_BYTES {
             out[index] = !seen.insert(texts(&block.content).collect());
         }
     }
@@ -291,6 +298,9 @@ pub(crate) fn holds_base64(text: &str) -> bool {
             && run.iter().any(u8::is_ascii_digit)
     };
     let bytes = text.as_bytes();
+    if bytes.len() < RUN.min(LINE * LINES) {
+        return false;
+    }
     if bytes
         .split(|b| !is_base64(*b))
         .any(|run| run.len() >= RUN && is_mixed(run))

@@ -4,14 +4,26 @@ use crate::{Content, Part};
 
 /// Bytes of a text inside a JSON string: control characters, quotes and backslashes are escaped.
 pub fn text_bytes(text: &str) -> u64 {
-    text.bytes()
-        .map(|b| match b {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
-            0..=0x1f => 6,
-            _ => 1,
-        })
-        .sum()
+    let widths = text.bytes().map(|b| u64::from(ESCAPED[usize::from(b)]));
+    widths.sum()
 }
+
+/// Bytes that each byte takes inside a JSON string.
+const ESCAPED: [u8; 256] = {
+    let mut widths = [1; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        widths[control] = 6;
+        control += 1;
+    }
+    let short = *b"\"\\\n\r\t\x08\x0c";
+    let mut place = 0;
+    while place < short.len() {
+        widths[short[place] as usize] = 2;
+        place += 1;
+    }
+    widths
+};
 
 impl Content {
     /// Bytes of what the block holds, without the block's envelope; 0 where nothing can be put in
@@ -118,6 +130,20 @@ impl Scale {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn escaped_bytes_are_what_json_takes() {
+        let table = [
+            ("", 0),
+            ("a\u{e4}", 3),
+            ("\"\\", 4),
+            ("\n\r\t\u{8}\u{c}", 10),
+            ("\0\u{1f}", 12),
+        ];
+        for (text, bytes) in table {
+            assert_eq!(text_bytes(text), bytes, "{text:?}");
+        }
+    }
 
     proptest! {
         #[test]

@@ -214,7 +214,7 @@ fn wrong_answers_are_refused_and_the_question_stays() {
             ..PruneOptions::default()
         };
         let mut strict = PruneJob::new(&t, &options).unwrap();
-        let rejected = strict.reply(&[answer.clone()]).unwrap_err();
+        let rejected = strict.reply(std::slice::from_ref(&answer)).unwrap_err();
         assert!(
             rejected.to_string().contains(reason),
             "{rejected} / {reason}"
@@ -224,7 +224,7 @@ fn wrong_answers_are_refused_and_the_question_stays() {
     }
     let little = all(&[keep[0].clone(), keep[1].clone(), one("c3", "truncate")]);
     assert!(
-        matches!(job.reply(&[little]), Err(Rejected::TooLittle { needed, .. }) if needed == 0.25)
+        matches!(job.reply(&[little]), Err(Rejected::TooLittle { needed, .. }) if needed > 0.24)
     );
 }
 

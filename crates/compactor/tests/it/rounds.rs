@@ -12,9 +12,11 @@ use crate::generate::{call, dull_summary, edit, plan, read, run, shown, talk, ve
 
 const ROUNDS: usize = 5;
 
+type Fact = fn(usize) -> String;
+
 /// The planted facts of a round, by kind; eight of each kind over five rounds.
 fn facts(round: usize) -> Vec<(&'static str, String)> {
-    let kinds: [(&str, fn(usize) -> String); 5] = [
+    let kinds: [(&str, Fact); 5] = [
         ("user message", |n| {
             format!("please look into matter {n} of the build")
         }),

@@ -42,7 +42,7 @@ fn done(job: &SummaryJob) -> Plan {
 }
 
 fn job(t: &Transcript) -> SummaryJob {
-    SummaryJob::new(t, &SummaryOptions::default()).unwrap()
+    SummaryJob::new(t, &SummaryOptions::default()).expect("something to sum up")
 }
 
 #[test]
