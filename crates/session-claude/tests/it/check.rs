@@ -27,7 +27,7 @@ fn findings(rows: &[String]) -> Vec<Finding> {
 }
 
 fn lines(rows: &[String]) -> String {
-    rows.iter().map(|r| format!("{r}\n")).collect()
+    rows.join("\n") + if rows.is_empty() { "" } else { "\n" }
 }
 
 /// Offset of a row among rows.
@@ -268,6 +268,13 @@ fn c18_identifiers_of_calls_must_be_unique_and_not_empty() {
     rows.push(call("a4", "a3", "m4", "toolu_aaaaaa"));
     rows.push(result("r4", "a4", "toolu_aaaaaa", r#""again""#));
     only(&rows, Code::DuplicateToolId, 7);
+
+    // What a compaction wrote again is not sent twice.
+    let mut rows = good();
+    rows.push(boundary("b1", &["u2", "a3"]));
+    rows.push(call("a4", "b1", "m4", "toolu_aaaaaa"));
+    rows.push(result("r4", "a4", "toolu_aaaaaa", r#""ok""#));
+    assert_eq!(findings(&rows), []);
 
     let mut rows = good();
     rows.push(call("a4", "a3", "m4", ""));

@@ -1,4 +1,8 @@
 //! Integration tests.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that fails may panic, in its helpers too"
+)]
 
 mod check;
 mod lines;

@@ -248,8 +248,8 @@ fn a_listing_tells_titles_prompts_fill_and_times() {
     filter.min_size = 100;
     assert_eq!(store.list(&filter, &SystemProcesses).unwrap().len(), 1);
     let mut filter = Filter::default();
-    filter.idle = Some(Duration::from_secs(900));
-    filter.now = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(5100));
+    filter.idle = Some(Duration::from_mins(15));
+    filter.now = Some(SystemTime::UNIX_EPOCH + Duration::from_mins(85));
     let idle = store.list(&filter, &SystemProcesses).unwrap();
     assert_eq!(idle.len(), 1);
     assert_eq!(idle[0].id, ONE);

@@ -36,12 +36,12 @@ const BOUNDARY: &str = r#"{"type":"system","subtype":"compact_boundary","uuid":"
 const USER: &str = r#"{"type":"user","uuid":"u","timestamp":"2026-12-01T00:00:03.000Z","cwd":"/home/dev/a","version":"2.1.332","message":{"role":"user","content":"go on"}}"#;
 const SYNTHETIC: &str = r#"{"type":"assistant","uuid":"s","timestamp":"2026-12-01T00:00:09.000Z","message":{"model":"<synthetic>","usage":{"input_tokens":0}}}"#;
 
-fn fresh(tokens: u64) -> Option<Fill> {
-    Some(Fill {
+fn fresh(tokens: u64) -> Fill {
+    Fill {
         tokens,
         window: None,
         stale: false,
-    })
+    }
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn the_newest_usage_that_is_not_zero_counts() {
         SYNTHETIC,
         USER,
     ]);
-    assert_eq!(t.fill, fresh(200));
+    assert_eq!(t.fill, Some(fresh(200)));
     assert_eq!(t.model.as_deref(), Some("claude-opus-5-5"));
-    assert_eq!(t.cache_ttl, Some(Duration::from_secs(300)));
+    assert_eq!(t.cache_ttl, Some(Duration::from_mins(5)));
     assert_eq!(t.active_ms, Some(1_796_083_203_000));
     assert_eq!(t.cwd.as_deref(), Some("/home/dev/a"));
     assert_eq!(t.last_prompt.as_deref(), Some("go on"));
@@ -68,7 +68,7 @@ fn the_hour_is_told_from_five_minutes() {
         "\"ephemeral_1h_input_tokens\":0",
         "\"ephemeral_1h_input_tokens\":7",
     );
-    assert_eq!(tail(&[&row]).cache_ttl, Some(Duration::from_secs(3600)));
+    assert_eq!(tail(&[&row]).cache_ttl, Some(Duration::from_hours(1)));
 }
 
 #[test]
@@ -83,21 +83,21 @@ fn usage_before_a_compaction_does_not_count() {
         })
     );
     let t = tail(&[&answer(900, ""), BOUNDARY, USER, &answer(130, "")]);
-    assert_eq!(t.fill, fresh(130));
+    assert_eq!(t.fill, Some(fresh(130)));
 }
 
 #[test]
 fn sub_agents_do_not_count_except_in_their_own_file() {
     let side = answer(777, r#","isSidechain":true"#);
-    assert_eq!(tail(&[&answer(100, ""), &side]).fill, fresh(100));
+    assert_eq!(tail(&[&answer(100, ""), &side]).fill, Some(fresh(100)));
     let own = named("agent-a1.jsonl", &[&side]);
-    assert_eq!(fill(&own.path), fresh(777));
+    assert_eq!(fill(&own.path), Some(fresh(777)));
 }
 
 #[test]
 fn a_torn_end_is_passed_over() {
     let torn = &answer(200, "")[..120];
-    assert_eq!(tail(&[&answer(100, ""), torn]).fill, fresh(100));
+    assert_eq!(tail(&[&answer(100, ""), torn]).fill, Some(fresh(100)));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn x13_a_huge_line_is_survived() {
         "x".repeat(12 << 20)
     );
     let t = tail(&[&answer(100, ""), &huge, USER]);
-    assert_eq!(t.fill, fresh(100));
+    assert_eq!(t.fill, Some(fresh(100)));
     // Past the bound nothing is known, and that is said.
     let huge = "x".repeat(40 << 20);
     let t = tail(&[&answer(100, ""), &huge, USER]);
