@@ -11,17 +11,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for message in &transcript.messages {
         print!("{:?} {} bytes:", message.author, message.bytes());
         for block in &message.blocks {
-            match &block.content {
+            let shown = match &block.content {
                 Content::Text(text) => {
-                    print!(" text {:?}", text.chars().take(40).collect::<String>())
+                    format!("text {:?}", text.chars().take(40).collect::<String>())
                 }
-                Content::ToolCall(call) => print!(" call {}", transcript.calls[*call].label),
+                Content::ToolCall(call) => format!("call {}", transcript.calls[*call].label),
                 Content::ToolResult { call, .. } => {
-                    print!(" result of {call:?}, {} bytes", block.bytes)
+                    format!("result of {call:?}, {} bytes", block.bytes)
                 }
-                Content::Attachment { kind, .. } => print!(" {kind}"),
-                other => print!(" {other:?}"),
-            }
+                Content::Attachment { kind, .. } => kind.clone(),
+                other => format!("{other:?}"),
+            };
+            print!(" {shown}");
         }
         println!();
     }

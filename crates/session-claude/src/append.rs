@@ -416,7 +416,7 @@ mod tests {
                 .transcript()
                 .messages
                 .iter()
-                .map(|m| m.text())
+                .map(ctxfold_transcript::Message::text)
                 .collect();
             texts
         };

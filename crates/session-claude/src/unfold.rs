@@ -129,17 +129,24 @@ struct Made {
 /// When the file cannot be read, or when the address names nothing or several things in it.
 pub fn unfold(path: &Path, address: &Address) -> Result<Folded, Error> {
     let mut finder = Finder::new(address);
-    scan(path, &mut |text, offset| {
-        if finder.may_matter(text) {
-            finder.look(text, offset);
-        }
+    let marks = finder.marks();
+    let named = |line: &[u8]| {
+        let has = |mark: &String| memchr::memmem::find(line, mark.as_bytes()).is_some();
+        marks.iter().all(has)
+    };
+    scan(path, &named, &mut |text, offset| {
+        finder.look(text, offset);
         true
     })?;
     finder.answer().map_err(|e| e.at(path))
 }
 
-/// Calls `visit` for each whole row of a file, in order, until it returns `false`.
-fn scan(path: &Path, visit: &mut dyn FnMut(&str, u64) -> bool) -> Result<(), Error> {
+/// Calls `visit` for each whole row on a line that `matters`, in order, until it returns `false`.
+fn scan(
+    path: &Path,
+    matters: &dyn Fn(&[u8]) -> bool,
+    visit: &mut dyn FnMut(&str, u64) -> bool,
+) -> Result<(), Error> {
     let fail = |e| Error::io(path, "failed to read the session", e);
     let file = File::open(path).map_err(fail)?;
     let mut reader = BufReader::with_capacity(1 << 20, file);
@@ -150,10 +157,7 @@ fn scan(path: &Path, visit: &mut dyn FnMut(&str, u64) -> bool) -> Result<(), Err
         if read == 0 {
             return Ok(());
         }
-        let interesting = [&b"tool_use"[..], b"tool_result", b"\"attachment\""]
-            .iter()
-            .any(|mark| memchr::memmem::find(&line, mark).is_some());
-        if interesting {
+        if matters(&line) {
             let (pieces, _) = split(&line, offset, None);
             for piece in pieces.iter().filter(|p| p.kind == PieceKind::Row) {
                 if !visit(&String::from_utf8_lossy(piece.bytes), piece.offset) {
@@ -163,6 +167,13 @@ fn scan(path: &Path, visit: &mut dyn FnMut(&str, u64) -> bool) -> Result<(), Err
         }
         offset += read;
     }
+}
+
+/// Whether a line may hold a call, a result or an attachment.
+fn speaks_of_tools(line: &[u8]) -> bool {
+    [&b"tool_use"[..], b"tool_result", b"\"attachment\""]
+        .iter()
+        .any(|mark| memchr::memmem::find(line, mark).is_some())
 }
 
 /// What of a row an output can come from.
@@ -276,14 +287,15 @@ impl Finder<'_> {
         }
     }
 
-    fn may_matter(&self, text: &str) -> bool {
+    /// What every line holds that has to do with the address.
+    fn marks(&self) -> Vec<String> {
         match self.by_row() {
-            None => text.contains(&self.address.key),
-            Some((digits, _)) => {
-                // The uuid as it is spelled: a dash after the eighth digit.
-                let (head, tail) = digits.split_at_checked(8).unwrap_or((digits, ""));
-                text.contains(head) && text.contains(tail)
-            }
+            None => vec![self.address.key.clone()],
+            // The uuid as it is spelled: a dash after the eighth digit.
+            Some((digits, _)) => match digits.split_at_checked(8) {
+                Some((head, tail)) => vec![head.to_owned(), tail.to_owned()],
+                None => vec![digits.to_owned()],
+            },
         }
     }
 
@@ -400,7 +412,7 @@ pub fn folded(path: &Path, visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), 
         .boundary
         .map_or(0, |at| session.live.rows[at].offset);
     let mut calls: Vec<Made> = Vec::new();
-    scan(path, &mut |text, offset| {
+    scan(path, &speaks_of_tools, &mut |text, offset| {
         if let (Some(Line::Row(row)), Some(object)) =
             (understand(text, offset), Object::parse(text))
             && let (false, Some(Source::Calls(made))) = (row.sidechain, source(&row, &object))
@@ -419,7 +431,7 @@ pub fn folded(path: &Path, visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), 
     }
     let prefix = session_part(&session.meta().id);
     let mut seen: HashSet<Box<str>> = HashSet::new();
-    scan(path, &mut |text, offset| {
+    scan(path, &speaks_of_tools, &mut |text, offset| {
         let (Some(Line::Row(row)), Some(object)) = (understand(text, offset), Object::parse(text))
         else {
             return true;
