@@ -153,6 +153,8 @@ fn older_messages_are_cut_with_a_pointer_and_prohibitions_stay() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Files, skills and sub-agents are told whether their calls stand or only a note of them.
     #[test]
     fn dropping_every_call_leaves_the_facts(t in transcripts()) {
