@@ -438,7 +438,7 @@ fn time_of_change_and_line_ends_are_kept() {
         .unwrap()
         .replace('\n', "\r\n");
     std::fs::write(&file, text.trim_end()).unwrap();
-    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_mins(27_000_000);
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_hours(450_000);
     std::fs::File::options()
         .append(true)
         .open(&file)
@@ -535,4 +535,77 @@ fn damage_and_bulk_around_the_conversation_change_nothing() {
             .iter()
             .any(|f| f.code.as_str() == "claude/torn-tail")
     );
+}
+
+/// Identifiers that stand twice, and empty ones: each result stays with the call that its row hangs
+/// on, and each address reads its own output.
+#[test]
+fn calls_with_one_identifier_are_not_mixed_up() {
+    let row = |n: usize, kind: &str, content: &str| {
+        let parent = if n == 0 {
+            "null".to_owned()
+        } else {
+            format!("\"{:08}-0000-4000-8000-000000000000\"", n - 1)
+        };
+        format!(
+            "{{\"parentUuid\":{parent},\"type\":\"{kind}\",\"uuid\":\"{n:08}-0000-4000-8000-000000000000\",\"sessionId\":\"3f2a91c0-0000-4000-8000-000000000001\",\"timestamp\":\"2026-12-01T00:00:{n:02}.000Z\",\"message\":{{\"id\":\"m{n}\",\"role\":\"{kind}\",\"content\":{content}}}}}\n"
+        )
+    };
+    let call = |id: &str| {
+        format!(r#"[{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"x"}}}}]"#)
+    };
+    let result = |id: &str, text: &str| {
+        format!(
+            r#"[{{"type":"tool_result","tool_use_id":"{id}","content":"{}"}}]"#,
+            text.repeat(100)
+        )
+    };
+    let ids = ["toolu_same01", "toolu_same01", "", ""];
+    let mut file = row(0, "user", "\"go\"");
+    for (i, id) in ids.iter().enumerate() {
+        file += &row(2 * i + 1, "assistant", &call(id));
+        file += &row(2 * i + 2, "user", &result(id, &format!("output-{i} ")));
+    }
+    file += &row(9, "assistant", r#"[{"type":"text","text":"end"}]"#);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    std::fs::write(&path, file).unwrap();
+    let session = open(&path);
+    let found = |s: &Session, code: &str| {
+        s.findings()
+            .iter()
+            .filter(|f| f.code.as_str() == code)
+            .count()
+    };
+    assert_eq!(found(&session, "claude/duplicate-tool-id"), 4);
+    let transcript = session.transcript();
+    for (i, call) in transcript.calls.iter().enumerate() {
+        let text = transcript.result(i).unwrap().content.result_text().unwrap();
+        assert!(text.starts_with(&format!("output-{i} ")), "{i}: {text:.20}");
+        let read = unfold(&path, &call.address.parse().unwrap()).unwrap();
+        assert_eq!(read.text(), text, "{}", call.address);
+    }
+    assert!(round(&path, &plan(transcript, Mode::Mask, 1, &[1]), 5));
+}
+
+/// Rows that the last compaction preserves are found however far back they stand, and nothing else
+/// is kept on the way.
+#[test]
+fn preserved_rows_are_found_far_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = fixture("v2.1.332/5turns-before-compact.jsonl", dir.path());
+    let session = open(&file);
+    let append = session.prepare(&cut_all(&session), &stamp(1)).unwrap();
+    append.commit(&CommitOptions::default()).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (old, boundary) = text.trim_end().rsplit_once('\n').unwrap();
+    let filler = format!(
+        "{{\"type\":\"progress\",\"uuid\":\"p\",\"parentUuid\":null,\"data\":\"{}\"}}\n",
+        "y".repeat(4000)
+    );
+    std::fs::write(&file, format!("{old}\n{}{boundary}\n", filler.repeat(2000))).unwrap();
+    let far = open(&file);
+    assert_eq!(far.meta().live_rows, session.meta().live_rows + 1);
+    assert!(far.meta().live_bytes > 8_000_000);
+    assert!(far.transcript().bytes() < session.transcript().bytes());
 }
