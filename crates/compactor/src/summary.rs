@@ -78,6 +78,8 @@ pub struct SummaryJob {
     done: Option<Plan>,
     /// The plan with an empty summary, measured.
     base: Plan,
+    /// Messages of the tail.
+    kept: usize,
     scale: Scale,
     ledger: Ledger,
     secrets: Secrets,
@@ -119,6 +121,7 @@ impl SummaryJob {
             is_last: true,
             done: None,
             base,
+            kept: transcript.messages.len() - tail,
             scale: transcript.scale(),
             ledger,
             secrets: teller.secrets,
@@ -242,9 +245,9 @@ impl SummaryJob {
     /// The whole summary: what it is, the model's text, the ledger.
     fn composed(&self, text: &str) -> String {
         let replaced = self.base.tail;
-        let tail = self.base.after.messages - 1;
+        let kept = self.kept;
         let head = format!(
-            "[Summary by ctxfold of the first {replaced} messages. The {tail} newest messages \
+            "[Summary by ctxfold of the first {replaced} messages. The {kept} newest messages \
              follow word for word. Nothing is lost: a folded part is read back with \
              `ctxfold unfold ADDRESS` and found with `ctxfold unfold --search REGEX`. Go on from \
              where the work stands; do not answer this message.]"

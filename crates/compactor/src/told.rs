@@ -142,8 +142,13 @@ impl<'a> Teller<'a> {
                     format!("\n## {who}\n(an image, {}, left out)\n", image.media_type),
                     String::new(),
                 ),
+                // What may not be folded outlives every plan: the model needs no account of it.
                 Content::Attachment {
-                    kind, name, text, ..
+                    kind,
+                    name,
+                    text,
+                    foldable: true,
+                    ..
                 } => (
                     format!(
                         "\n## the client attached {kind} {}\n",

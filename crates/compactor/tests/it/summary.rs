@@ -1,7 +1,7 @@
 //! Summary mode: what is asked, what is refused, what the next request holds.
 
 use ctxfold_compactor::{Failure, Ledger, Refusal, Rejected, Step, SummaryJob, SummaryOptions};
-use ctxfold_transcript::{Author, Builder, Image, Message, Plan, Transcript};
+use ctxfold_transcript::{Author, Builder, Content, Image, Message, Plan, Transcript};
 
 use crate::generate::{call, dull_summary, read, run, shown, talk};
 
@@ -61,6 +61,30 @@ fn the_plan_says_truly_what_stays() {
         job.reply(&[Ok(dull_summary())]).is_err(),
         "a done job takes no answer"
     );
+}
+
+#[test]
+fn what_the_client_announces_stays_and_is_not_summed_up() {
+    let mut t = {
+        let mut b = long();
+        b.message(Author::Client)
+            .attachment("skills", "skills", "a list of skills");
+        talk(&mut b, 6);
+        b.build()
+    };
+    let Content::Attachment { foldable, .. } = &mut t.messages[21].blocks[0].content else {
+        panic!("an attachment");
+    };
+    *foldable = false;
+    let mut job = job(&t);
+    assert!(!asked(&job)[0].text.contains("a list of skills"));
+    job.reply(&[Ok(dull_summary())]).unwrap();
+    let plan = done(&job);
+    let after = plan.apply(&t);
+    assert!(shown(&after).contains("a list of skills"));
+    assert!(after.messages[0].text().contains("The 6 newest messages"));
+    assert_eq!(after.bytes(), plan.after.bytes);
+    assert_eq!(after.messages.len(), plan.after.messages);
 }
 
 #[test]
@@ -289,7 +313,7 @@ fn images_and_base64_stay_here_and_text_goes() {
         .unwrap();
     for _ in 0..3 {
         let mut block = t.messages[user].blocks[0].clone();
-        block.content = ctxfold_transcript::Content::Image(Image {
+        block.content = Content::Image(Image {
             media_type: "image/png".into(),
             bytes: 90_000,
             pixels: None,
