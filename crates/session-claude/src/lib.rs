@@ -79,4 +79,5 @@ pub use store::{
     project_folder,
 };
 pub use tail::{Tail, fill, read_tail};
+pub use tools::{Ended, activities, label};
 pub use unfold::{Address, Folded, FoldedPart, folded, unfold};

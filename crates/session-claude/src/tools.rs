@@ -9,16 +9,18 @@ const LABEL: usize = 120;
 
 /// What a call's result says beside its output.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ended {
-    pub(crate) is_error: bool,
+pub struct Ended {
+    /// Whether the client marked it as an error.
+    pub is_error: bool,
     /// The newest text of the result, for the exit code of a failed command.
-    pub(crate) text: String,
-    /// The row's `toolUseResult`.
-    pub(crate) detail: Option<String>,
+    pub text: String,
+    /// What the client stored of the result beside its text, as JSON: `toolUseResult` of a row.
+    pub detail: Option<String>,
 }
 
-/// One line that says what a call was.
-pub(crate) fn label(tool: &str, input: &str) -> String {
+/// One line that says what a call was, at most 120 characters: `Bash(cargo test)`. `input` is the
+/// call's input as JSON.
+pub fn label(tool: &str, input: &str) -> String {
     let shown = Object::parse(input).and_then(|input| {
         [
             "command",
@@ -52,8 +54,9 @@ pub(crate) fn one_line(text: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// What a call did.
-pub(crate) fn activities(tool: &str, input: &str, ended: Option<&Ended>) -> Vec<Activity> {
+/// What a call of one of Claude Code's tools did; `input` is the call's input as JSON. `ended` is
+/// what came of it, `None` while it runs.
+pub fn activities(tool: &str, input: &str, ended: Option<&Ended>) -> Vec<Activity> {
     let Some(input) = Object::parse(input) else {
         return vec![Activity::Other];
     };
