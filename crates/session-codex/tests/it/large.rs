@@ -1,0 +1,97 @@
+//! Cost follows the live part, not the file.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use ctxfold_session_codex::{CommitOptions, Thread, fill};
+use serde_json::json;
+
+use crate::common::{bare, line, meta_line, stamp, summary};
+
+/// Appends `count` compactions of `bytes` bytes of images each, and a live part of `turns` turns.
+fn grow(path: &std::path::Path, count: u64, bytes: usize, turns: u64) {
+    let file = File::options().append(true).open(path).unwrap();
+    let mut out = BufWriter::new(file);
+    let image = format!("data:image/png;base64,{}", "A".repeat(bytes / 8));
+    let message = json!({"type": "message", "role": "user",
+        "content": [{"type": "input_image", "image_url": image}]});
+    let history: Vec<_> = (0..8).map(|_| message.clone()).collect();
+    let payload = json!({"message": "m", "replacement_history": history, "window_number": 1});
+    let payload = payload.to_string();
+    let mut ordinal = 1;
+    for _ in 0..count {
+        write!(
+            out,
+            "{{\"timestamp\":\"2026-12-01T00:00:00.000Z\",\"ordinal\":{ordinal},\"type\":\"compacted\",\"payload\":{payload}}}\n"
+        )
+        .unwrap();
+        ordinal += 1;
+    }
+    for _ in 0..turns {
+        for role in ["user", "assistant"] {
+            let kind = if role == "user" {
+                "input_text"
+            } else {
+                "output_text"
+            };
+            let item = json!({"type": "message", "role": role,
+                "content": [{"type": kind, "text": "z".repeat(2000)}]});
+            out.write_all(line(ordinal, "response_item", &item).as_bytes())
+                .unwrap();
+            ordinal += 1;
+        }
+    }
+    out.flush().unwrap();
+}
+
+/// Most memory that this process ever held, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// 24 compactions here; `two_gigabytes` has 500.
+#[test]
+fn only_the_live_part_is_read() {
+    let (_folder, store, path) = bare(&[meta_line()]);
+    grow(&path, 24, 1_000_000, 5);
+    let thread = Thread::open(&store, &path).unwrap();
+    assert!(
+        thread.meta().live_bytes < 1_100_000,
+        "{}",
+        thread.meta().live_bytes
+    );
+    let append = thread
+        .prepare(&summary(thread.transcript(), "S"), &stamp())
+        .unwrap();
+    assert!(append.bytes().len() < 10_000);
+    append.commit(&CommitOptions::default()).unwrap();
+    assert_eq!(fill(&path).unwrap(), None);
+}
+
+#[test]
+#[ignore = "writes two gigabytes; run it alone: the peak of the process is measured"]
+fn two_gigabytes() {
+    let (_folder, store, path) = bare(&[meta_line()]);
+    grow(&path, 500, 4_200_000, 50);
+    let size = std::fs::metadata(&path).unwrap().len();
+    let before = peak();
+    let start = std::time::Instant::now();
+    let thread = Thread::open(&store, &path).unwrap();
+    let append = thread
+        .prepare(&summary(thread.transcript(), "S"), &stamp())
+        .unwrap();
+    append.commit(&CommitOptions::default()).unwrap();
+    let time = start.elapsed();
+    let grown = peak() - before;
+    println!(
+        "{size} bytes: {time:?}, peak {before} KiB and {grown} KiB more, live {}",
+        thread.meta().live_bytes
+    );
+    assert!(size > 2_000_000_000);
+    assert!(grown * 1024 < thread.meta().live_bytes + 64 * 1024 * 1024);
+}
