@@ -97,6 +97,11 @@ impl ClientBuilder {
         Ok(self.build_with(transport, Arc::new(TokioClock::new())))
     }
 
+    #[cfg(test)]
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     pub(crate) fn build_with(self, transport: Transport, clock: Arc<dyn Clock>) -> Client {
         Client::of(Exchange {
             transport,

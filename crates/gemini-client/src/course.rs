@@ -190,7 +190,7 @@ mod tests {
         for place in (5..=34).chain(1..5) {
             course.failed(place, if place == 5 { invalid() } else { quota() });
         }
-        let error = course.stopped(Stop::NoKeyLeft, Duration::from_secs(60));
+        let error = course.stopped(Stop::NoKeyLeft, Duration::from_mins(1));
         let expected = "all 34 keys failed: Gemini HTTP 429: quota (keys 1-4, 6-34); \
                         Gemini HTTP 400: API key not valid (key 5)";
         assert_eq!(error.to_string(), expected);
@@ -203,7 +203,7 @@ mod tests {
         course.failed(1, quota());
         assert_eq!(
             course
-                .stopped(Stop::NoKeyLeft, Duration::from_secs(60))
+                .stopped(Stop::NoKeyLeft, Duration::from_mins(1))
                 .to_string(),
             "Gemini HTTP 429: quota"
         );
@@ -222,7 +222,7 @@ mod tests {
             "no answer from Gemini within 1.5 s; before that: Gemini HTTP 429: quota (keys 1-2)"
         );
         let text = Course::default()
-            .cut_off(Duration::from_secs(60), true)
+            .cut_off(Duration::from_mins(1), true)
             .to_string();
         assert_eq!(text, "other requests used the key for the whole 60 s");
     }

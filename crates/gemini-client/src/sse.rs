@@ -128,7 +128,7 @@ mod tests {
             ends in proptest::collection::vec(prop_oneof![Just("\n"), Just("\r\n"), Just("\r")], 20),
             cuts in proptest::collection::vec(1usize..7, 1..30),
         ) {
-            let text: String = lines.iter().zip(&ends).map(|(line, end)| format!("{line}{end}")).collect();
+            let text: String = lines.iter().zip(&ends).flat_map(|(line, end)| [line.as_str(), *end]).collect();
             let mut rest = text.as_bytes();
             let mut pieces = Vec::new();
             for cut in cuts.iter().cycle() {

@@ -1,1 +1,7 @@
+//! Whole calls against servers on loopback, on a clock that nobody waits for.
+//!
+//! What needs no clock of the crate's own is in `tests/it`.
 
+mod support;
+mod table;
+mod time;

@@ -86,6 +86,15 @@ impl Transport {
         })
     }
 
+    /// The same connections to another address; loading the trust store again is slow.
+    #[cfg(test)]
+    pub(crate) fn moved(&self, base_url: &str) -> Self {
+        Self {
+            base: base(base_url).unwrap(),
+            ..self.clone()
+        }
+    }
+
     pub(crate) async fn send(&self, outgoing: Outgoing<'_>, key: &Key) -> Result<Incoming, Broken> {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{}", self.base.path(), outgoing.path));

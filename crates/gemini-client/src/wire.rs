@@ -99,7 +99,7 @@ fn unpack(mut value: Value) -> Value {
         let Value::String(text) = &value else { break };
         match serde_json::from_str::<Value>(text) {
             Ok(inner) if inner.is_object() || inner.is_array() || inner.is_string() => {
-                value = inner
+                value = inner;
             }
             _ => break,
         }

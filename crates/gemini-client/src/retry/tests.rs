@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
