@@ -25,7 +25,7 @@ pub(crate) enum Item {
         input: String,
     },
     /// A call that the provider carried out itself: it has no output item.
-    ServerCall { tool: String, input: String },
+    ServerCall { tool: String },
     /// An output.
     Output {
         call: String,
@@ -101,7 +101,6 @@ pub(crate) fn parse(raw: &str, own_prefix: &str) -> Option<Item> {
         }
         "web_search_call" | "image_generation_call" => Item::ServerCall {
             tool: item.kind.trim_end_matches("_call").to_owned(),
-            input: text(item.action),
         },
         "compaction" | "compaction_summary" | "context_compaction" => Item::Compaction,
         other => Item::Unknown(other.to_owned()),

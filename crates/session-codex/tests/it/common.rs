@@ -1,8 +1,8 @@
 //! Fixture homes in temporary folders, plans and stamps.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ctxfold_session_codex::{Query, Stamp, Store, Thread};
 use ctxfold_transcript::{Action, Author, Mode, Outcome, Plan, Transcript};
@@ -118,16 +118,12 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A stamp with numbers that differ.
+/// A stamp whose numbers differ from those of every other stamp.
 pub(crate) fn stamp() -> Stamp {
-    let next = Cell::new(0x1234_5678_9abc_def0_u128);
-    Stamp::new(1_796_090_000_000, move || {
-        next.set(
-            next.get()
-                .wrapping_mul(0x2545_f491_4f6c_dd1d_1234_5671)
-                .wrapping_add(1),
-        );
-        next.get()
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    Stamp::new(1_796_090_000_000, || {
+        let next = u128::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        next.wrapping_mul(0x2545_f491_4f6c_dd1d_1234_5671)
     })
 }
 
