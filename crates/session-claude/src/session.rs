@@ -64,6 +64,8 @@ pub struct Meta {
     pub live_bytes: u64,
     /// Rows in the live part.
     pub live_rows: usize,
+    /// Time of the newest compaction or undo, in milliseconds since the Unix epoch.
+    pub compacted_ms: Option<i64>,
     /// The file when it was read.
     pub stamp: FileStamp,
 }
@@ -129,6 +131,7 @@ impl Session {
             last_prompt: live.prompts.iter().rev().find_map(|p| p.prompt.clone()),
             live_bytes: stamp.len - live.start,
             live_rows: live.rows.len(),
+            compacted_ms: boundary.and_then(|row| row.at_ms),
             stamp,
         };
         Session {
