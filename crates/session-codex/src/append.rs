@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind};
 
 /// Where the system does not tell who has a file open, a thread without leases is left alone for
 /// this long after its last change.
-const RECENT: Duration = Duration::from_secs(60);
+const RECENT: Duration = Duration::from_mins(1);
 
 /// The state of a file when it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -113,8 +113,8 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     for entry in entries.filter_map(Result::ok) {
         let path = entry.path();
         let name = file_name(&path);
-        let is_rollout = name.starts_with("rollout-")
-            && (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst"));
+        let stem = name.strip_suffix(".zst").unwrap_or(&name);
+        let is_rollout = stem.starts_with("rollout-") && stem.strip_suffix(".jsonl").is_some();
         if is_rollout {
             found.push(path);
         } else if depth < 4 && entry.file_type().is_ok_and(|t| t.is_dir()) {

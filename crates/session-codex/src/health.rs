@@ -90,7 +90,7 @@ fn judge(
         return Some(Finding::new("projection-past-end", text).at(offset));
     }
     if offset == len || Some(offset) == torn_at {
-        let wrong = next_ordinal.is_some_and(|next| next as i64 != cursor.ordinal);
+        let wrong = next_ordinal.is_some_and(|next| next.cast_signed() != cursor.ordinal);
         return wrong.then(|| {
             let text = format!(
                 "the projection expects ordinal {}, the next one is {}",
@@ -112,7 +112,7 @@ fn judge(
     });
     if read.is_ok()
         && let Some(Some(ordinal)) = ordinal
-        && ordinal as i64 != cursor.ordinal
+        && ordinal.cast_signed() != cursor.ordinal
     {
         let text = format!(
             "the projection expects ordinal {}, the line there has {ordinal}",

@@ -95,8 +95,8 @@ pub(crate) struct Live {
     pub(crate) model: Option<String>,
     /// Exit codes by call.
     pub(crate) exits: HashMap<String, i32>,
-    /// Ordinal of the last line that could be read; `Some(None)` where it has none.
-    pub(crate) last_ordinal: Option<Option<u64>>,
+    /// Ordinal of the last line that could be read, where it has one.
+    pub(crate) last_ordinal: Option<u64>,
     pub(crate) ending: Ending,
     pub(crate) bytes: u64,
     pub(crate) rows: usize,
@@ -248,7 +248,7 @@ impl Live {
         } else {
             Ending::Unterminated
         };
-        self.last_ordinal = Some(line.ordinal);
+        self.last_ordinal = line.ordinal;
         match &*line.kind {
             "response_item" => {
                 let answer = line.metadata.as_ref().and_then(|m| m.compaction_output);
@@ -346,7 +346,7 @@ impl Live {
             }
         } else {
             // The oldest form: the user's messages stay, and the message follows them.
-            self.entries.retain(|e| e.author_is_user());
+            self.entries.retain(Entry::author_is_user);
             let item = serde_json::json!({"type": "message", "role": "user",
                 "content": [{"type": "input_text", "text": compacted.message}]});
             let raw = item.to_string();

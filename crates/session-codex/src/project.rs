@@ -67,8 +67,8 @@ impl Projection {
             }
         }
         let expected = Cursor {
-            offset: len as i64,
-            ordinal: next_ordinal as i64,
+            offset: len.cast_signed(),
+            ordinal: next_ordinal.cast_signed(),
         };
         match cursor(&transaction, &self.key).map_err(wrap)? {
             Some(cursor) if cursor == expected => Ok(transaction),
@@ -108,11 +108,11 @@ impl Projection {
                 params![
                     self.key,
                     layout.turn,
-                    layout.first_ordinal as i64,
+                    layout.first_ordinal.cast_signed(),
                     seconds,
-                    start as i64,
-                    layout.last_ordinal as i64,
-                    end as i64
+                    start.cast_signed(),
+                    layout.last_ordinal.cast_signed(),
+                    end.cast_signed()
                 ],
             )?;
             let json = format!(
@@ -127,7 +127,7 @@ impl Projection {
                     self.key,
                     layout.turn,
                     layout.item,
-                    layout.marker_ordinal as i64,
+                    layout.marker_ordinal.cast_signed(),
                     layout.at_ms,
                     json
                 ],
@@ -143,7 +143,11 @@ impl Projection {
             transaction.execute(
                 "UPDATE thread_history_projection_state
                  SET next_rollout_byte_offset = ?1, next_rollout_ordinal = ?2 WHERE thread_id = ?3",
-                params![end as i64, layout.last_ordinal as i64 + 1, self.key],
+                params![
+                    end.cast_signed(),
+                    layout.last_ordinal.cast_signed() + 1,
+                    self.key
+                ],
             )?;
             Ok(())
         };

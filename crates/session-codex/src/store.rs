@@ -110,7 +110,7 @@ impl Store {
         let mut entries = Vec::new();
         let mut told = false;
         if let Some(path) = self.state() {
-            match self.from_state(&path, &mut findings) {
+            match read_state(&path, &mut findings) {
                 Ok(found) => {
                     entries = found;
                     told = true;
@@ -122,83 +122,16 @@ impl Store {
             }
         }
         if !told {
-            entries = self.from_rollouts();
+            entries = self.scan_rollouts();
         }
         entries.sort_by(|a, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
         (entries, findings)
     }
 
-    fn from_state(
-        &self,
-        path: &Path,
-        findings: &mut Vec<Finding>,
-    ) -> Result<Vec<Entry>, rusqlite::Error> {
-        let store = open_read_only(path)?;
-        let has = columns(&store, "threads")?;
-        let column = |name: &str, otherwise: &str| {
-            if has.iter().any(|c| c == name) {
-                name.to_owned()
-            } else {
-                otherwise.to_owned()
-            }
-        };
-        let sql = format!(
-            "SELECT id, rollout_path, {}, {}, {}, updated_at, {}, archived, {}, {} FROM threads",
-            column("title", "''"),
-            column("preview", "''"),
-            column("cwd", "NULL"),
-            column("updated_at_ms", "NULL"),
-            column("cli_version", "NULL"),
-            column("history_mode", "NULL"),
-        );
-        let mut statement = store.prepare(&sql)?;
-        let mut rows = statement.query([])?;
-        let mut entries = Vec::new();
-        while let Some(row) = rows.next()? {
-            let id: String = row.get(0)?;
-            let text = |at: usize| -> Option<String> {
-                row.get::<_, Option<String>>(at)
-                    .ok()
-                    .flatten()
-                    .filter(|t| !t.is_empty())
-            };
-            let millis: Option<i64> = row.get(6)?;
-            if millis.is_none() {
-                findings.push(Finding::new(
-                    "store-null-time",
-                    format!("thread {id} has no time in milliseconds"),
-                ));
-            }
-            let updated_ms = millis.unwrap_or(row.get::<_, i64>(5)?.saturating_mul(1000));
-            let named = PathBuf::from(row.get::<_, String>(1)?);
-            let (path, compressed, bytes) = on_disk(&named);
-            if bytes.is_none() {
-                findings.push(Finding::new(
-                    "rollout-missing",
-                    format!("thread {id}: {}", named.display()),
-                ));
-            }
-            entries.push(Entry {
-                id,
-                path,
-                title: text(2).or_else(|| text(3)),
-                cwd: text(4).map(PathBuf::from),
-                updated_ms,
-                bytes: bytes.unwrap_or(0),
-                archived: row.get(7)?,
-                compressed,
-                missing: bytes.is_none(),
-                version: text(8),
-                history_mode: text(9),
-            });
-        }
-        Ok(entries)
-    }
-
-    fn from_rollouts(&self) -> Vec<Entry> {
+    fn scan_rollouts(&self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
         for path in chain::rollouts(&self.home) {
-            let Some(entry) = self.from_rollout(&path) else {
+            let Some(entry) = self.read_rollout(&path) else {
                 continue;
             };
             // A reverted thread owns several rollouts: the newest is the active one. A plain file
@@ -212,7 +145,7 @@ impl Store {
         entries
     }
 
-    fn from_rollout(&self, path: &Path) -> Option<Entry> {
+    fn read_rollout(&self, path: &Path) -> Option<Entry> {
         let metadata = fs::metadata(path).ok()?;
         let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         let (meta, title) = beginning(path)?;
@@ -254,7 +187,7 @@ impl Store {
                 .into_iter()
                 .find(|e| same_file(&e.path, path) && Some(&e.id) == id.as_ref());
             return known
-                .or_else(|| self.from_rollout(path))
+                .or_else(|| self.read_rollout(path))
                 .ok_or_else(|| Error::new(ErrorKind::NotAThread, "no rollout of Codex").at(path));
         }
         let matching = |test: &dyn Fn(&Entry) -> bool| -> Vec<Entry> {
@@ -288,6 +221,70 @@ impl Store {
             format!("no thread of Codex is named {text:?}"),
         ))
     }
+}
+
+/// The threads that a store lists.
+fn read_state(path: &Path, findings: &mut Vec<Finding>) -> Result<Vec<Entry>, rusqlite::Error> {
+    let store = open_read_only(path)?;
+    let has = columns(&store, "threads")?;
+    let column = |name: &str, otherwise: &str| {
+        if has.iter().any(|c| c == name) {
+            name.to_owned()
+        } else {
+            otherwise.to_owned()
+        }
+    };
+    let sql = format!(
+        "SELECT id, rollout_path, {}, {}, {}, updated_at, {}, archived, {}, {} FROM threads",
+        column("title", "''"),
+        column("preview", "''"),
+        column("cwd", "NULL"),
+        column("updated_at_ms", "NULL"),
+        column("cli_version", "NULL"),
+        column("history_mode", "NULL"),
+    );
+    let mut statement = store.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let text = |at: usize| -> Option<String> {
+            row.get::<_, Option<String>>(at)
+                .ok()
+                .flatten()
+                .filter(|t| !t.is_empty())
+        };
+        let millis: Option<i64> = row.get(6)?;
+        if millis.is_none() {
+            findings.push(Finding::new(
+                "store-null-time",
+                format!("thread {id} has no time in milliseconds"),
+            ));
+        }
+        let updated_ms = millis.unwrap_or(row.get::<_, i64>(5)?.saturating_mul(1000));
+        let named = PathBuf::from(row.get::<_, String>(1)?);
+        let (path, compressed, bytes) = on_disk(&named);
+        if bytes.is_none() {
+            findings.push(Finding::new(
+                "rollout-missing",
+                format!("thread {id}: {}", named.display()),
+            ));
+        }
+        entries.push(Entry {
+            id,
+            path,
+            title: text(2).or_else(|| text(3)),
+            cwd: text(4).map(PathBuf::from),
+            updated_ms,
+            bytes: bytes.unwrap_or(0),
+            archived: row.get(7)?,
+            compressed,
+            missing: bytes.is_none(),
+            version: text(8),
+            history_mode: text(9),
+        });
+    }
+    Ok(entries)
 }
 
 /// Opens a store for reading, with its write-ahead log. Never makes one.
@@ -361,14 +358,14 @@ fn prompt(raw: &str) -> Option<String> {
         return None;
     }
     match crate::item::parse(raw, crate::prefix::SUMMARY_PREFIX)? {
-        crate::item::Item::Message { author, blocks, .. }
-            if author == ctxfold_transcript::Author::User =>
-        {
-            blocks.into_iter().find_map(|(_, content)| match content {
-                ctxfold_transcript::Content::Text(text) => Some(text),
-                _ => None,
-            })
-        }
+        crate::item::Item::Message {
+            author: ctxfold_transcript::Author::User,
+            blocks,
+            ..
+        } => blocks.into_iter().find_map(|(_, content)| match content {
+            ctxfold_transcript::Content::Text(text) => Some(text),
+            _ => None,
+        }),
         _ => None,
     }
 }

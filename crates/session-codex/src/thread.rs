@@ -68,7 +68,7 @@ impl Thread {
             let text = rollout.meta.cli_version.clone().unwrap_or_default();
             findings.push(Finding::new("client-untested", format!("made by {text}")));
         }
-        let next = live.last_ordinal.flatten().map(|n| n + 1);
+        let next = live.last_ordinal.map(|n| n + 1);
         let torn_at = health::torn_at(rollout).filter(|_| live.ending == Ending::Torn);
         findings.extend(health::projection(store, rollout, next, torn_at));
         let last_prompt = transcript
@@ -167,7 +167,7 @@ impl Thread {
             let text = format!("the unknown history mode {:?}", self.meta.history_mode);
             return refuse(ErrorKind::UnknownHistoryMode, &text);
         }
-        if rollout.is_paginated() && self.live.last_ordinal.flatten().is_none() {
+        if rollout.is_paginated() && self.live.last_ordinal.is_none() {
             return refuse(ErrorKind::MissingOrdinal, "the last line has no ordinal");
         }
         if self.live.ending == Ending::Torn && self.leaseless() {

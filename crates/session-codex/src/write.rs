@@ -248,7 +248,7 @@ pub(crate) fn turn(
     let turn = stamp.uuid();
     let item = stamp.uuid();
     let paginated = live.chain[0].is_paginated();
-    let mut next = live.last_ordinal.flatten().map_or(0, |n| n + 1);
+    let mut next = live.last_ordinal.map_or(0, |n| n + 1);
     let mut bytes = Vec::new();
     if live.ending != Ending::Whole {
         bytes.push(b'\n');

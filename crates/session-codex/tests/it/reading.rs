@@ -3,7 +3,8 @@
 use std::fs;
 
 use ctxfold_session_codex::{ErrorKind, Query, Store, Thread, check, fill, scan, unfold};
-use ctxfold_transcript::{Activity, Author, Content, Outcome};
+use ctxfold_transcript::Author::{self, Assistant, Client, Tool, User};
+use ctxfold_transcript::{Activity, Content, Outcome};
 
 use crate::common::{ALL, Home};
 
@@ -36,7 +37,6 @@ fn the_conversation_is_told_as_the_request_holds_it() {
     let home = Home::new("paginated-0.171.0");
     let thread = home.open();
     let transcript = thread.transcript();
-    use Author::{Assistant, Client, Tool, User};
     let authors: Vec<Author> = transcript.messages.iter().map(|m| m.author).collect();
     assert_eq!(
         authors,

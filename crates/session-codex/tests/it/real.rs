@@ -339,7 +339,11 @@ fn the_projection_can_be_brought_forward(version: &str) {
     assert!(history.contains("contextCompaction"), "{history}");
     lab.mock.log().take();
     let run = lab.home.prompt("NEXT").resume(&lab.thread).run().success();
-    assert!(!run.output.stderr.contains(" WARN "), "{}", run.output.stderr);
+    assert!(
+        !run.output.stderr.contains(" WARN "),
+        "{}",
+        run.output.stderr
+    );
     assert_one(
         &lab.mock.log().conversations(),
         &["OUR-SUMMARY of it"],

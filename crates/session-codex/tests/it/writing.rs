@@ -292,7 +292,7 @@ fn the_projection_is_brought_forward_in_each_schema() {
             .query_row(
                 "SELECT count(*) FROM thread_items i JOIN thread_turns t USING (thread_id, turn_id)
                  WHERE i.item_type = 'contextCompaction' AND t.rollout_end_byte_offset = ?1",
-                [receipt.len_after as i64],
+                [receipt.len_after.cast_signed()],
                 |row| row.get(0),
             )
             .unwrap();
