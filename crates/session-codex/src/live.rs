@@ -62,6 +62,7 @@ pub(crate) struct TokenCount {
 #[derive(Debug, Clone)]
 pub(crate) struct Begin {
     pub(crate) place: Place,
+    pub(crate) at_ms: Option<i64>,
     pub(crate) window_number: Option<u64>,
     pub(crate) window_id: Option<String>,
     pub(crate) first_window_id: Option<String>,
@@ -334,6 +335,7 @@ impl Live {
         let at_ms = line.timestamp.as_deref().and_then(parse_timestamp);
         self.begin = Some(Begin {
             place,
+            at_ms,
             window_number: compacted.window_number,
             window_id: compacted.window_id,
             first_window_id: compacted.first_window_id,

@@ -33,6 +33,8 @@ pub struct Meta {
     pub history_mode: String,
     /// Compactions so far, where the client numbers them.
     pub compactions: u64,
+    /// Time of the newest compaction, in milliseconds since the Unix epoch.
+    pub compacted_ms: Option<i64>,
     /// Bytes from which the live part was read.
     pub live_bytes: u64,
     /// Lines in the live part.
@@ -91,6 +93,7 @@ impl Thread {
                 .begin
                 .as_ref()
                 .map_or(0, |b| b.window_number.unwrap_or(1)),
+            compacted_ms: live.begin.as_ref().and_then(|b| b.at_ms),
             live_bytes: live.bytes,
             live_rows: live.rows,
             stamp,

@@ -45,17 +45,7 @@ fn grow(path: &std::path::Path, count: u64, bytes: usize, turns: u64) {
     out.into_inner().unwrap().sync_all().unwrap();
 }
 
-/// Most memory that this process ever held, in KiB.
-fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status
-        .lines()
-        .find_map(|l| l.strip_prefix("VmHWM:"))
-        .unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
-/// 24 compactions here; `two_gigabytes` has 500.
+/// 24 compactions here; the example `large_rollout` has 500 and measures memory.
 #[test]
 fn only_the_live_part_is_read() {
     let (_folder, store, path) = bare(&[meta_line()]);
@@ -72,24 +62,4 @@ fn only_the_live_part_is_read() {
     assert!(append.bytes().len() < 10_000);
     append.commit(&CommitOptions::default()).unwrap();
     assert_eq!(fill(&path).unwrap(), None);
-}
-
-#[test]
-#[ignore = "writes two gigabytes; run it alone: the peak of the process is measured"]
-fn two_gigabytes() {
-    let (_folder, store, path) = bare(&[meta_line()]);
-    grow(&path, 500, 4_200_000, 50);
-    let size = std::fs::metadata(&path).unwrap().len();
-    let start = std::time::Instant::now();
-    let thread = Thread::open(&store, &path).unwrap();
-    let append = thread
-        .prepare(&summary(thread.transcript(), "S"), &stamp())
-        .unwrap();
-    append.commit(&CommitOptions::default()).unwrap();
-    let time = start.elapsed();
-    let (peak, live) = (peak(), thread.meta().live_bytes);
-    println!("{size} bytes, {live} of them live: {time:?}, {peak} KiB at most");
-    assert!(size > 2_000_000_000);
-    // The whole process, with the generator's own memory.
-    assert!(peak * 1024 < live + 64 * 1024 * 1024);
 }

@@ -87,7 +87,7 @@ fn forks_and_reverts_go_on_where_they_hang() {
             .transcript()
             .messages
             .iter()
-            .filter(|m| m.author == Author::User)
+            .filter(|m| m.author == User)
             .map(|m| m.text().lines().next().unwrap_or_default().to_owned())
             .collect();
         assert_eq!(
@@ -263,4 +263,26 @@ fn outputs_are_read_back_byte_for_byte() {
                 .is_not_found()
         );
     }
+}
+
+/// Codex does not fold its write-ahead log back when it ends: what is only there counts.
+#[test]
+fn what_stands_in_the_write_ahead_log_is_seen() {
+    let home = Home::new("paginated-0.171.0");
+    let path = home.path.join("state_5.sqlite");
+    let state = rusqlite::Connection::open(&path).unwrap();
+    let mode: String = state
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(mode, "wal");
+    state
+        .execute_batch(
+            "PRAGMA wal_autocheckpoint = 0; UPDATE threads SET title = 'only in the log'",
+        )
+        .unwrap();
+    let main = fs::read(&path).unwrap();
+    assert!(memchr::memmem::find(&main, b"only in the log").is_none());
+    let found = home.store().find(&Query::Text("only in the log".into()));
+    assert!(found.is_ok(), "{found:?}");
+    assert!(fs::read(&path).unwrap() == main, "reading changes nothing");
 }

@@ -10,6 +10,7 @@ use ctxfold_test_support::{
     Client, CodexHome, MockResponses, Recorded, ResponsesTurn, clients, require_client,
 };
 use ctxfold_transcript::{Mode, Plan};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::common::{FOLDED, install, mask, prune, stamp, summary};
@@ -110,6 +111,45 @@ impl Lab {
             })
             .collect();
         assert!(bad.is_empty(), "{bad:?}");
+    }
+
+    fn projection(&self) -> Connection {
+        Connection::open(self.store().history().unwrap()).unwrap()
+    }
+
+    /// Every column of the rows that show our compaction.
+    fn marker_rows(&self) -> Vec<String> {
+        let store = self.projection();
+        let mut rows = Vec::new();
+        for sql in [
+            "SELECT * FROM thread_items WHERE item_type = 'contextCompaction'",
+            "SELECT * FROM thread_turns WHERE turn_id IN
+                 (SELECT turn_id FROM thread_items WHERE item_type = 'contextCompaction')",
+        ] {
+            let mut statement = store.prepare(sql).unwrap();
+            let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+            let mut found = statement.query([]).unwrap();
+            while let Some(row) = found.next().unwrap() {
+                let value = |at: usize| row.get::<_, rusqlite::types::Value>(at).unwrap();
+                for (at, name) in names.iter().enumerate() {
+                    rows.push(format!("{name}: {:?}", value(at)));
+                }
+            }
+        }
+        assert!(rows.len() > 15, "{rows:?}");
+        rows
+    }
+
+    fn forget_projection(&self) {
+        let tables = [
+            "thread_turns",
+            "thread_items",
+            "thread_history_projection_state",
+        ];
+        for table in tables {
+            let sql = format!("DELETE FROM {table}");
+            assert!(self.projection().execute(&sql, []).unwrap() > 0);
+        }
     }
 
     /// What the client shows of the thread's history.
@@ -337,6 +377,11 @@ fn the_projection_can_be_brought_forward(version: &str) {
     lab.assert_exact();
     let history = lab.history(false);
     assert!(history.contains("contextCompaction"), "{history}");
+    // The client's own projection of the same lines is the oracle for our rows.
+    let ours = lab.marker_rows();
+    lab.forget_projection();
+    lab.history(true);
+    assert_eq!(lab.marker_rows(), ours);
     lab.mock.log().take();
     let run = lab.home.prompt("NEXT").resume(&lab.thread).run().success();
     assert!(
