@@ -368,6 +368,11 @@ fn the_middle_client_resumes_after_every_crash() {
     a_crash_leaves_a_thread_that_resumes(clients::CODEX[1]);
 }
 
+#[test]
+fn the_oldest_client_resumes_after_every_crash() {
+    a_crash_leaves_a_thread_that_resumes(clients::CODEX[2]);
+}
+
 /// Readers that look at the store without resuming see the marker.
 fn the_projection_can_be_brought_forward(version: &str) {
     let client = require_client!(codex, version);
