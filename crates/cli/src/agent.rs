@@ -3,8 +3,10 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use ctxfold_session_claude as claude;
+use ctxfold_session_codex as codex;
 use ctxfold_transcript::{Plan, Transcript};
 
 use crate::env::{self, Env};
@@ -42,33 +44,92 @@ pub(crate) struct Place {
     pub(crate) agent: Agent,
     /// The file.
     pub(crate) path: PathBuf,
+    /// Codex's home, for its threads.
+    pub(crate) home: PathBuf,
 }
 
-/// Finds a conversation: by path, identifier or the beginning of one; without a word the one that
-/// this process runs in, else the newest of the working directory.
+impl Place {
+    fn claude(path: PathBuf) -> Place {
+        Place {
+            agent: Agent::Claude,
+            path,
+            home: PathBuf::new(),
+        }
+    }
+
+    fn codex(env: &Env, path: PathBuf) -> Place {
+        Place {
+            agent: Agent::Codex,
+            path,
+            home: env.codex_home.clone(),
+        }
+    }
+
+    /// The store of Codex that the thread is in.
+    pub(crate) fn codex_store(&self) -> codex::Store {
+        codex::Store::new(&self.home)
+    }
+}
+
+/// Finds a conversation: by path, identifier or the beginning of one (for Codex also the end, or
+/// the title); without a word the one that this process runs in, else the newest of the working
+/// directory.
 pub(crate) fn locate(env: &Env, what: Option<&str>, agent: Option<Agent>) -> CommandResult<Place> {
-    let Some(what) = what else { return newest(env, agent) };
+    let Some(what) = what else {
+        return newest(env, agent);
+    };
     let as_path = Path::new(what);
     if as_path.is_file() {
         let path = as_path.to_path_buf();
-        return Ok(Place { agent: agent.unwrap_or_else(|| agent_of_file(&path)), path });
+        return Ok(match agent.unwrap_or_else(|| agent_of_file(&path)) {
+            Agent::Claude => Place::claude(path),
+            Agent::Codex => Place::codex(env, path),
+        });
     }
     if as_path.is_dir() {
-        let inside = Env { cwd: as_path.to_path_buf(), ..env.clone() };
+        let inside = Env {
+            cwd: std::path::absolute(as_path).unwrap_or_else(|_| as_path.into()),
+            ..env.clone()
+        };
         return newest_in(&inside, agent);
     }
-    let store = claude::Store::new(&env.claude_root);
-    let found = store.find(what, Some(&env.cwd)).map_err(CommandError::from)?;
-    Ok(Place { agent: Agent::Claude, path: found })
+    let in_claude = (agent != Some(Agent::Codex))
+        .then(|| claude::Store::new(&env.claude_root).find(what, Some(&env.cwd)));
+    let in_codex = (agent != Some(Agent::Claude))
+        .then(|| codex::Store::new(&env.codex_home).find(&codex::Query::Text(what.to_owned())));
+    match (in_claude, in_codex) {
+        (Some(Ok(session)), Some(Ok(thread))) => Err(CommandError::input(format!(
+            "{what} is a session of Claude Code ({}) and a thread of Codex ({})",
+            env.show(&session),
+            env.show(&thread.path)
+        ))
+        .hint("say which with --agent claude or --agent codex")),
+        (Some(Ok(path)), _) => Ok(Place::claude(path)),
+        (_, Some(Ok(thread))) => Ok(Place::codex(env, thread.path)),
+        // What is ambiguous says more than what is not there.
+        (Some(Err(e)), Some(Err(other))) if e.is_not_found() && !other.is_not_found() => {
+            Err(other.into())
+        }
+        (Some(Err(e)), _) => Err(e.into()),
+        (None, Some(Err(e))) => Err(e.into()),
+        (None, None) => newest(env, agent),
+    }
 }
 
 /// Codex begins a rollout with `session_meta`; nothing of Claude Code's does.
 fn agent_of_file(path: &Path) -> Agent {
     use std::io::Read as _;
+    if path.extension().is_some_and(|e| e == "zst") {
+        return Agent::Codex;
+    }
     let mut head = Vec::new();
     let read = std::fs::File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head));
     let text = String::from_utf8_lossy(&head);
-    if read.is_ok() && text.contains("\"session_meta\"") { Agent::Codex } else { Agent::Claude }
+    if read.is_ok() && text.contains("\"session_meta\"") {
+        Agent::Codex
+    } else {
+        Agent::Claude
+    }
 }
 
 fn newest(env: &Env, agent: Option<Agent>) -> CommandResult<Place> {
@@ -76,29 +137,152 @@ fn newest(env: &Env, agent: Option<Agent>) -> CommandResult<Place> {
         && let Some(id) = env::var("CLAUDE_CODE_SESSION_ID")
         && let Ok(path) = claude::Store::new(&env.claude_root).find(&id, Some(&env.cwd))
     {
-        return Ok(Place { agent: Agent::Claude, path });
+        return Ok(Place::claude(path));
     }
     newest_in(env, agent)
 }
 
-fn newest_in(env: &Env, _agent: Option<Agent>) -> CommandResult<Place> {
-    let store = claude::Store::new(&env.claude_root);
-    match store.newest(Some(&env.cwd)) {
-        Ok(path) => Ok(Place { agent: Agent::Claude, path }),
-        Err(e) if e.is_not_found() => Err(CommandError::input(format!(
-            "no session of {} was found",
-            env.show(&env.cwd)
-        ))
-        .hint("name one by identifier or path; `ctxfold list --all` shows what there is")),
-        Err(e) => Err(e.into()),
+fn newest_in(env: &Env, agent: Option<Agent>) -> CommandResult<Place> {
+    let mut found: Vec<(i64, Place)> = Vec::new();
+    if agent != Some(Agent::Codex) {
+        match claude::Store::new(&env.claude_root).newest(Some(&env.cwd)) {
+            Ok(path) => found.push((modified_ms(&path), Place::claude(path))),
+            Err(e) if e.is_not_found() => {}
+            Err(e) => return Err(e.into()),
+        }
     }
+    if agent != Some(Agent::Claude) && env.codex_home.is_dir() {
+        match codex::Store::new(&env.codex_home).find(&codex::Query::Newest(Some(env.cwd.clone())))
+        {
+            Ok(entry) => found.push((entry.updated_ms, Place::codex(env, entry.path))),
+            Err(e) if e.is_not_found() => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    found
+        .into_iter()
+        .max_by_key(|(at, _)| *at)
+        .map(|(_, place)| place)
+        .ok_or_else(|| {
+            CommandError::input(format!("no session of {} was found", env.show(&env.cwd)))
+                .hint("name one by identifier or path; `ctxfold list --all` shows what there is")
+        })
+}
+
+fn modified_ms(path: &Path) -> i64 {
+    let modified = std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    modified
+        .and_then(|t| t.duration_since(UNIX_EPOCH).ok())
+        .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Every conversation of both agents. Archived and compressed threads are left out.
+pub(crate) fn all(env: &Env) -> CommandResult<Vec<Place>> {
+    let entries = claude::Store::new(&env.claude_root).entries()?;
+    let mut places: Vec<Place> = entries.into_iter().map(|e| Place::claude(e.path)).collect();
+    if env.codex_home.is_dir() {
+        let (threads, _) = codex::Store::new(&env.codex_home).entries();
+        let usable = threads
+            .into_iter()
+            .filter(|t| !t.archived && !t.compressed && !t.missing);
+        places.extend(usable.map(|t| Place::codex(env, t.path)));
+    }
+    Ok(places)
+}
+
+/// The newest conversations of the working directory with a line about each, the newest first.
+pub(crate) fn recent(env: &Env, most: usize) -> CommandResult<Vec<(Place, String)>> {
+    let mut found: Vec<(i64, Place, String)> = Vec::new();
+    let mut filter = claude::Filter::default();
+    filter.cwd = Some(env.cwd.clone());
+    for listed in claude::Store::new(&env.claude_root).list(&filter, &claude::SystemProcesses)? {
+        let title = listed.title.or(listed.last_prompt).unwrap_or_default();
+        let line = format!("{}  claude  {title}", short(&listed.id));
+        found.push((
+            listed.active_ms.unwrap_or(0),
+            Place::claude(listed.path),
+            line,
+        ));
+    }
+    if env.codex_home.is_dir() {
+        let (threads, _) = codex::Store::new(&env.codex_home).entries();
+        let here = threads
+            .into_iter()
+            .filter(|t| t.cwd.as_deref() == Some(&env.cwd) && !t.archived && !t.missing);
+        for thread in here {
+            let line = format!(
+                "{}  codex   {}",
+                codex_short(&thread.id),
+                thread.title.unwrap_or_default()
+            );
+            found.push((thread.updated_ms, Place::codex(env, thread.path), line));
+        }
+    }
+    found.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
+    Ok(found
+        .into_iter()
+        .take(most)
+        .map(|(_, place, line)| (place, line))
+        .collect())
+}
+
+/// What the end of a conversation's file says of its pause.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pause {
+    /// Time of the newest row, in milliseconds since the Unix epoch.
+    pub(crate) active_ms: Option<i64>,
+    /// How long the provider keeps the conversation, in milliseconds.
+    pub(crate) cache_ms: Option<u64>,
+}
+
+/// How long Codex's provider keeps a conversation, in milliseconds.
+const CODEX_CACHE_MS: u64 = 30 * 60 * 1000;
+
+/// Reads the end of a conversation's file.
+pub(crate) fn pause(place: &Place) -> CommandResult<Pause> {
+    match place.agent {
+        Agent::Claude => {
+            let tail = claude::read_tail(&place.path)?;
+            Ok(Pause {
+                active_ms: tail.active_ms,
+                cache_ms: tail
+                    .cache_ttl
+                    .map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+            })
+        }
+        // The file's time: Codex does not set it back, and neither does our append keep it.
+        Agent::Codex => Ok(Pause {
+            active_ms: Some(modified_ms(&place.path)),
+            cache_ms: Some(CODEX_CACHE_MS),
+        }),
+    }
+}
+
+/// The identifier by which the client resumes a conversation.
+pub(crate) fn id(place: &Place) -> CommandResult<String> {
+    match place.agent {
+        Agent::Claude => {
+            let stem = place.path.file_stem().unwrap_or_default();
+            Ok(stem.to_string_lossy().into_owned())
+        }
+        Agent::Codex => Ok(codex::Thread::open(&place.codex_store(), &place.path)?
+            .meta()
+            .id
+            .clone()),
+    }
+}
+
+#[derive(Debug)]
+enum Read {
+    Claude(Box<claude::Session>),
+    Codex(Box<codex::Thread>),
 }
 
 /// A conversation that was read.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     place: Place,
-    session: claude::Session,
+    read: Read,
 }
 
 /// What is known beside the messages.
@@ -106,11 +290,10 @@ pub(crate) struct Conversation {
 pub(crate) struct About {
     pub(crate) id: String,
     pub(crate) title: Option<String>,
-    pub(crate) cwd: Option<PathBuf>,
-    pub(crate) version: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) file_bytes: u64,
-    pub(crate) live_bytes: u64,
+    /// Time of the newest compaction, in milliseconds since the Unix epoch.
+    pub(crate) compacted_ms: Option<i64>,
 }
 
 /// What a write did.
@@ -124,23 +307,37 @@ pub(crate) struct Written {
 
 /// Rows that are ready to be written.
 #[derive(Debug)]
-pub(crate) struct Ready {
-    append: claude::Append,
+pub(crate) enum Ready {
+    Claude(claude::Append),
+    Codex(codex::Append, bool),
 }
 
 impl Conversation {
     /// Reads the live part. `window` in tokens, where it is known.
     pub(crate) fn open(place: &Place, window: Option<u64>) -> CommandResult<Conversation> {
-        let mut options = claude::Options::default();
-        options.window = window;
-        let mut session = claude::Session::open(&place.path, &options)?;
-        if window.is_none()
-            && let Some(fill) = session.transcript().fill
-        {
-            options.window = Some(assumed_window(session.meta().model.as_deref(), fill.tokens));
-            session = claude::Session::open(&place.path, &options)?;
-        }
-        Ok(Conversation { place: place.clone(), session })
+        let read = match place.agent {
+            Agent::Claude => {
+                let mut options = claude::Options::default();
+                options.window = window;
+                let mut session = claude::Session::open(&place.path, &options)?;
+                if window.is_none()
+                    && let Some(fill) = session.transcript().fill
+                {
+                    options.window =
+                        Some(assumed_window(session.meta().model.as_deref(), fill.tokens));
+                    session = claude::Session::open(&place.path, &options)?;
+                }
+                Read::Claude(Box::new(session))
+            }
+            Agent::Codex => Read::Codex(Box::new(codex::Thread::open(
+                &place.codex_store(),
+                &place.path,
+            )?)),
+        };
+        Ok(Conversation {
+            place: place.clone(),
+            read,
+        })
     }
 
     /// Where it is.
@@ -150,91 +347,173 @@ impl Conversation {
 
     /// The messages.
     pub(crate) fn transcript(&self) -> &Transcript {
-        self.session.transcript()
+        match &self.read {
+            Read::Claude(session) => session.transcript(),
+            Read::Codex(thread) => thread.transcript(),
+        }
     }
 
     /// What is known beside them.
     pub(crate) fn about(&self) -> About {
-        let meta = self.session.meta();
-        About {
-            id: meta.id.clone(),
-            title: meta.title.clone(),
-            cwd: meta.cwd.clone(),
-            version: meta.version.clone(),
-            model: meta.model.clone(),
-            file_bytes: meta.stamp.len,
-            live_bytes: meta.live_bytes,
+        match &self.read {
+            Read::Claude(session) => {
+                let meta = session.meta();
+                About {
+                    id: meta.id.clone(),
+                    title: meta.title.clone().or_else(|| meta.last_prompt.clone()),
+                    model: meta.model.clone(),
+                    file_bytes: meta.stamp.len,
+                    compacted_ms: meta.compacted_ms,
+                }
+            }
+            Read::Codex(thread) => {
+                let meta = thread.meta();
+                About {
+                    id: meta.id.clone(),
+                    title: meta.last_prompt.clone(),
+                    model: meta.model.clone(),
+                    file_bytes: meta.stamp.len,
+                    compacted_ms: meta.compacted_ms,
+                }
+            }
+        }
+    }
+
+    /// The part of the identifier that people type.
+    pub(crate) fn short_id(&self) -> String {
+        let id = self.about().id;
+        match self.place.agent {
+            Agent::Claude => short(&id).to_owned(),
+            Agent::Codex => codex_short(&id).to_owned(),
         }
     }
 
     /// What was found wrong while reading, one line each.
     pub(crate) fn findings(&self) -> Vec<String> {
-        self.session.findings().iter().map(ToString::to_string).collect()
+        match &self.read {
+            Read::Claude(session) => session.findings().iter().map(ToString::to_string).collect(),
+            Read::Codex(thread) => thread
+                .findings()
+                .iter()
+                .map(|f| format!("{}: {}", f.code, f.message))
+                .collect(),
+        }
     }
 
-    /// Refuses when a running client has the conversation.
+    /// Refuses when a running client has the conversation, or when it cannot be written for another
+    /// reason that is known before a plan is made.
     pub(crate) fn refuse_live(&self, env: &Env) -> CommandResult {
-        let Some(pid) = live_pid(env, &self.place, &self.about().id)? else { return Ok(()) };
+        if let Read::Codex(thread) = &self.read {
+            return Ok(thread.writable()?);
+        }
+        let Some(pid) = live_pid(env, &self.place, &self.about().id)? else {
+            return Ok(());
+        };
         Err(CommandError::refused(format!(
             "process {pid} has the session {} open; it would not see the change before the next resume",
-            short(&self.about().id)
+            self.short_id()
         ))
         .hint("end it first, or add --live: the compaction then holds from the next resume on"))
     }
 
-    /// Turns a plan into rows.
-    pub(crate) fn prepare(&self, env: &Env, plan: &Plan) -> CommandResult<Ready> {
-        let stamp = claude::Stamp::new(env.now_ms(), env::random);
-        Ok(Ready { append: self.session.prepare(plan, &stamp)? })
+    /// Turns a plan into rows. `project` brings Codex's projection forward with the write.
+    pub(crate) fn prepare(&self, env: &Env, plan: &Plan, project: bool) -> CommandResult<Ready> {
+        Ok(match &self.read {
+            Read::Claude(session) => {
+                let stamp = claude::Stamp::new(env.now_ms(), env::random);
+                Ready::Claude(session.prepare(plan, &stamp)?)
+            }
+            Read::Codex(thread) => {
+                let stamp = codex::Stamp::new(env.now_ms(), env::random);
+                Ready::Codex(thread.prepare(plan, &stamp)?, project)
+            }
+        })
     }
 
     /// Makes the rows that undo the newest compaction.
     pub(crate) fn prepare_undo(&self, env: &Env) -> CommandResult<Ready> {
-        let stamp = claude::Stamp::new(env.now_ms(), env::random);
-        Ok(Ready { append: self.session.prepare_undo(&stamp)? })
+        Ok(match &self.read {
+            Read::Claude(session) => {
+                let stamp = claude::Stamp::new(env.now_ms(), env::random);
+                Ready::Claude(session.prepare_undo(&stamp)?)
+            }
+            Read::Codex(thread) => {
+                let stamp = codex::Stamp::new(env.now_ms(), env::random);
+                Ready::Codex(thread.prepare_undo(&stamp)?, false)
+            }
+        })
     }
 }
 
 impl Ready {
     /// Bytes that will be appended.
     pub(crate) fn bytes(&self) -> u64 {
-        self.append.bytes().len() as u64
+        match self {
+            Ready::Claude(append) => append.bytes().len() as u64,
+            Ready::Codex(append, _) => append.bytes().len() as u64,
+        }
     }
 
     /// Length of the file as it must still be.
     pub(crate) fn len_before(&self) -> u64 {
-        self.append.expected().len
+        match self {
+            Ready::Claude(append) => append.expected().len,
+            Ready::Codex(append, _) => append.expected().len,
+        }
     }
 
     /// Appends.
     pub(crate) fn commit(self) -> CommandResult<Written> {
-        let options = claude::CommitOptions::default().keep_mtime(true);
-        Ok(Written::of(&self.append.commit(&options)?))
+        match self {
+            Ready::Claude(append) => {
+                let options = claude::CommitOptions::default().keep_mtime(true);
+                let receipt = append.commit(&options)?;
+                Ok(Written {
+                    len_before: receipt.len_before,
+                    len_after: receipt.len_after,
+                    sha256: receipt.sha256,
+                    repaired: receipt.repaired,
+                })
+            }
+            Ready::Codex(append, project) => {
+                let options = codex::CommitOptions::default().project(project);
+                let receipt = append.commit(&options)?;
+                Ok(Written {
+                    len_before: receipt.len_before,
+                    len_after: receipt.len_after,
+                    sha256: receipt.sha256,
+                    repaired: false,
+                })
+            }
+        }
     }
 
     /// Writes a copy and leaves the file alone.
     pub(crate) fn write_copy(&self, out: &Path) -> CommandResult<Written> {
-        Ok(Written::of(&self.append.write_copy(out)?))
-    }
-}
-
-impl Written {
-    fn of(receipt: &claude::Receipt) -> Written {
-        Written {
-            len_before: receipt.len_before,
-            len_after: receipt.len_after,
-            sha256: receipt.sha256.clone(),
-            repaired: receipt.repaired,
+        match self {
+            Ready::Claude(append) => {
+                let receipt = append.write_copy(out)?;
+                Ok(Written {
+                    len_before: receipt.len_before,
+                    len_after: receipt.len_after,
+                    sha256: receipt.sha256,
+                    repaired: receipt.repaired,
+                })
+            }
+            Ready::Codex(..) => Err(CommandError::usage("--out is for sessions of Claude Code")
+                .hint("forks and reverts of Codex point into a rollout by byte; a copy would be another thread")),
         }
     }
 }
 
-/// The process that has a conversation open.
+/// The process that has a session of Claude Code open. Codex's lease is tried at the append.
 pub(crate) fn live_pid(env: &Env, place: &Place, id: &str) -> CommandResult<Option<u32>> {
     match place.agent {
         Agent::Claude => {
             let store = claude::Store::new(&env.claude_root);
-            Ok(store.live_session(id, &claude::SystemProcesses)?.map(|live| live.pid))
+            Ok(store
+                .live_session(id, &claude::SystemProcesses)?
+                .map(|live| live.pid))
         }
         Agent::Codex => Ok(None),
     }
@@ -245,10 +524,22 @@ pub(crate) fn live_pid(env: &Env, place: &Place, id: &str) -> CommandResult<Opti
 pub(crate) fn assumed_window(model: Option<&str>, fill: u64) -> u64 {
     let model = model.unwrap_or_default().to_ascii_lowercase();
     let is_large = model.contains("[1m]") || model.contains("opus-5") || model.contains("sonnet-5");
-    if is_large || fill > 200_000 { 1_000_000 } else { 200_000 }
+    if is_large || fill > 200_000 {
+        1_000_000
+    } else {
+        200_000
+    }
 }
 
 /// The beginning of an identifier, as people write it.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
+}
+
+/// The end of a thread's identifier: it begins with its time, so only the end tells threads apart.
+pub(crate) fn codex_short(id: &str) -> &str {
+    id.len()
+        .checked_sub(8)
+        .and_then(|at| id.get(at..))
+        .unwrap_or(id)
 }

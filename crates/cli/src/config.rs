@@ -38,7 +38,12 @@ pub(crate) struct Key {
 }
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
-    Key { name, kind, default, about }
+    Key {
+        name,
+        kind,
+        default,
+        about,
+    }
 }
 
 /// Thinking levels, and the model's own.
@@ -46,26 +51,121 @@ pub(crate) const THINKING: &[&str] = &["default", "minimal", "low", "medium", "h
 
 /// Every key there is.
 pub(crate) const KEYS: &[Key] = &[
-    key("mode", Kind::Word(&["mask", "prune", "summary"]), "mask", "How `compact` compacts when the command line does not say"),
+    key(
+        "mode",
+        Kind::Word(&["mask", "prune", "summary"]),
+        "mask",
+        "How `compact` compacts when the command line does not say",
+    ),
     key("keep", Kind::Number, "6", "Newest messages kept verbatim"),
-    key("max-output", Kind::Size, "8000", "Largest older output in bytes that masking leaves whole"),
-    key("window", Kind::Size, "", "Context window in tokens where the files do not tell it; empty to derive it from the model"),
-    key("fallback", Kind::Word(&["mask", "none"]), "mask", "What happens when the model fails"),
-    key("redact", Kind::Switch, "true", "Whether secrets are replaced before anything is sent"),
-    key("gemini.model", Kind::Text, "gemini-3.5-flash-lite", "Model that writes summaries and judges calls"),
-    key("gemini.thinking", Kind::Word(THINKING), "default", "How much the model thinks"),
-    key("gemini.tier", Kind::Word(&["free", "paid"]), "free", "Whether the key's project pays; on the free tier the provider may read and train on what is sent"),
-    key("gemini.deadline", Kind::Number, "60", "Seconds after which no new attempt begins"),
-    key("gemini.base-url", Kind::Text, "", "Another address of the API; empty for the provider's own"),
-    key("gemini.proxy", Kind::Text, "", "Proxy for the API; empty for none"),
-    key("idle.enabled", Kind::Switch, "false", "Whether paused sessions are compacted by `resume`, `idle run` and `idle watch`"),
-    key("idle.codex", Kind::Switch, "false", "The same for Codex threads, which need both switches"),
-    key("idle.after", Kind::Number, "15", "Minutes of pause after which a conversation counts as idle"),
-    key("idle.min", Kind::Size, "64KB", "Smallest conversation that is worth it, in tokens or bytes"),
-    key("idle.model", Kind::Text, "", "Model that summarises idle conversations; empty for rules and no network"),
-    key("monitor.enabled", Kind::Switch, "true", "Whether hooks warn"),
-    key("monitor.warning", Kind::Number, "35", "Percent remaining at which the agent is warned"),
-    key("monitor.critical", Kind::Number, "25", "Percent remaining at which the warning is critical"),
+    key(
+        "max-output",
+        Kind::Size,
+        "8000",
+        "Largest older output in bytes that masking leaves whole",
+    ),
+    key(
+        "window",
+        Kind::Size,
+        "",
+        "Context window in tokens where the files do not tell it; empty to derive it from the model",
+    ),
+    key(
+        "fallback",
+        Kind::Word(&["mask", "none"]),
+        "mask",
+        "What happens when the model fails",
+    ),
+    key(
+        "redact",
+        Kind::Switch,
+        "true",
+        "Whether secrets are replaced before anything is sent",
+    ),
+    key(
+        "gemini.model",
+        Kind::Text,
+        "gemini-3.5-flash-lite",
+        "Model that writes summaries and judges calls",
+    ),
+    key(
+        "gemini.thinking",
+        Kind::Word(THINKING),
+        "default",
+        "How much the model thinks",
+    ),
+    key(
+        "gemini.tier",
+        Kind::Word(&["free", "paid"]),
+        "free",
+        "Whether the key's project pays; on the free tier the provider may read and train on what is sent",
+    ),
+    key(
+        "gemini.deadline",
+        Kind::Number,
+        "60",
+        "Seconds after which no new attempt begins",
+    ),
+    key(
+        "gemini.base-url",
+        Kind::Text,
+        "",
+        "Another address of the API; empty for the provider's own",
+    ),
+    key(
+        "gemini.proxy",
+        Kind::Text,
+        "",
+        "Proxy for the API; empty for none",
+    ),
+    key(
+        "idle.enabled",
+        Kind::Switch,
+        "false",
+        "Whether paused sessions are compacted by `resume`, `idle run` and `idle watch`",
+    ),
+    key(
+        "idle.codex",
+        Kind::Switch,
+        "false",
+        "The same for Codex threads, which need both switches",
+    ),
+    key(
+        "idle.after",
+        Kind::Number,
+        "15",
+        "Minutes of pause after which a conversation counts as idle",
+    ),
+    key(
+        "idle.min",
+        Kind::Size,
+        "64KB",
+        "Smallest conversation that is worth it, in tokens or bytes",
+    ),
+    key(
+        "idle.model",
+        Kind::Text,
+        "",
+        "Model that summarises idle conversations; empty for rules and no network",
+    ),
+    key(
+        "monitor.enabled",
+        Kind::Switch,
+        "true",
+        "Whether hooks warn",
+    ),
+    key(
+        "monitor.warning",
+        Kind::Number,
+        "35",
+        "Percent remaining at which the agent is warned",
+    ),
+    key(
+        "monitor.critical",
+        Kind::Number,
+        "25",
+        "Percent remaining at which the warning is critical",
+    ),
 ];
 
 /// The key of that name.
@@ -75,14 +175,18 @@ pub(crate) const KEYS: &[Key] = &[
 pub(crate) fn key_named(name: &str) -> CommandResult<&'static Key> {
     KEYS.iter().find(|k| k.name == name).ok_or_else(|| {
         let close = closest(name);
-        CommandError::input(format!("unknown setting {name}"))
-            .hint(format!("did you mean {close}? `ctxfold config list` shows all"))
+        CommandError::input(format!("unknown setting {name}")).hint(format!(
+            "did you mean {close}? `ctxfold config list` shows all"
+        ))
     })
 }
 
 /// The key whose name is most like `name`.
 fn closest(name: &str) -> &'static str {
-    KEYS.iter().map(|k| k.name).min_by_key(|k| distance(k, name)).unwrap_or_default()
+    KEYS.iter()
+        .map(|k| k.name)
+        .min_by_key(|k| distance(k, name))
+        .unwrap_or_default()
 }
 
 /// How many characters differ when both are sorted: enough to find a typing mistake.
@@ -119,7 +223,11 @@ impl Size {
             return None;
         }
         let whole = (value * factor).round() as u64;
-        Some(if is_bytes { Size::Bytes(whole) } else { Size::Plain(whole) })
+        Some(if is_bytes {
+            Size::Bytes(whole)
+        } else {
+            Size::Plain(whole)
+        })
     }
 
     /// The number, whatever its unit.
@@ -156,9 +264,19 @@ impl Config {
         Ok(config)
     }
 
-    fn table(&mut self, table: &dyn TableLike, prefix: &str, text: &str, path: &Path) -> CommandResult {
+    fn table(
+        &mut self,
+        table: &dyn TableLike,
+        prefix: &str,
+        text: &str,
+        path: &Path,
+    ) -> CommandResult {
         for (name, item) in table.iter() {
-            let full = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+            let full = if prefix.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{prefix}.{name}")
+            };
             let line = item
                 .span()
                 .or_else(|| table.key(name).and_then(toml_edit::Key::span))
@@ -220,12 +338,19 @@ impl Config {
 }
 
 fn unknown(place: &str, name: &str) -> CommandError {
-    CommandError::input(format!("{place}: unknown setting {name}"))
-        .hint(format!("did you mean {}? `ctxfold config list` shows all", closest(name)))
+    CommandError::input(format!("{place}: unknown setting {name}")).hint(format!(
+        "did you mean {}? `ctxfold config list` shows all",
+        closest(name)
+    ))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|b| **b == b'\n').count() + 1
+    text.as_bytes()
+        .iter()
+        .take(offset)
+        .filter(|b| **b == b'\n')
+        .count()
+        + 1
 }
 
 /// A value as text, with its type still visible to [`fits`]: texts of numbers are no numbers.
@@ -270,7 +395,10 @@ pub(crate) fn edit(env: &Env, name: &str, value: Option<&str>) -> CommandResult 
     if let Some(value) = value
         && !fits(key.kind, value)
     {
-        return Err(CommandError::input(format!("{name} must be {}", expected(key.kind))));
+        return Err(CommandError::input(format!(
+            "{name} must be {}",
+            expected(key.kind)
+        )));
     }
     let text = files::read_small(&env.config_file)?.unwrap_or_default();
     Config::parse(&text, &env.config_file)?;
@@ -339,12 +467,20 @@ pub(crate) fn gemini_keys(env: &Env) -> CommandResult<Option<(String, KeySource)
         }
     }
     let path = keys_file(env);
-    let Some(text) = files::read_small(&path)? else { return Ok(None) };
+    let Some(text) = files::read_small(&path)? else {
+        return Ok(None);
+    };
     if files::is_open_to_others(&path) {
-        return Err(CommandError::refused(format!("{} can be read by others", path.display()))
-            .hint(format!("chmod 600 {}", path.display())));
+        return Err(
+            CommandError::refused(format!("{} can be read by others", path.display()))
+                .hint(format!("chmod 600 {}", path.display())),
+        );
     }
-    let keys: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let keys: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
     Ok((!keys.is_empty()).then(|| (keys.join(","), KeySource::File)))
 }
 
@@ -366,12 +502,30 @@ mod tests {
     #[test]
     fn a_wrong_type_names_key_and_line() {
         for (text, key) in [
-            ("\nkeep = \"six\"\n", "config.toml:2: keep must be a whole number"),
-            ("[idle]\nenabled = \"true\"\n", "config.toml:2: idle.enabled must be true or false"),
-            ("[idle]\n\nafter = -5\n", "config.toml:3: idle.after must be a whole number"),
-            ("mode = \"fast\"\n", "config.toml:1: mode must be one of mask, prune, summary"),
-            ("[gemini]\nmodel = 7\nx = 1\n", "config.toml:3: unknown setting gemini.x"),
-            ("[gemeni]\nmodel = \"a\"\n", "config.toml:1: unknown setting gemeni"),
+            (
+                "\nkeep = \"six\"\n",
+                "config.toml:2: keep must be a whole number",
+            ),
+            (
+                "[idle]\nenabled = \"true\"\n",
+                "config.toml:2: idle.enabled must be true or false",
+            ),
+            (
+                "[idle]\n\nafter = -5\n",
+                "config.toml:3: idle.after must be a whole number",
+            ),
+            (
+                "mode = \"fast\"\n",
+                "config.toml:1: mode must be one of mask, prune, summary",
+            ),
+            (
+                "[gemini]\nmodel = 7\nx = 1\n",
+                "config.toml:3: unknown setting gemini.x",
+            ),
+            (
+                "[gemeni]\nmodel = \"a\"\n",
+                "config.toml:1: unknown setting gemeni",
+            ),
             ("keep = = 1", "config.toml:1:"),
         ] {
             let error = parse(text).unwrap_err();
@@ -408,9 +562,16 @@ mod tests {
         edit(&env, "keep", Some("5")).unwrap();
         edit(&env, "gemini.model", Some("x")).unwrap();
         let now = std::fs::read_to_string(&env.config_file).unwrap();
-        assert_eq!(now, "# mine\nkeep = 5 # four\n\n[gemini]\n# why\nmodel = \"x\" # b\n");
+        assert_eq!(
+            now,
+            "# mine\nkeep = 5 # four\n\n[gemini]\n# why\nmodel = \"x\" # b\n"
+        );
         edit(&env, "keep", None).unwrap();
-        assert!(!std::fs::read_to_string(&env.config_file).unwrap().contains("keep"));
+        assert!(
+            !std::fs::read_to_string(&env.config_file)
+                .unwrap()
+                .contains("keep")
+        );
         assert!(edit(&env, "keep", Some("many")).is_err());
         assert!(edit(&env, "nope", Some("1")).is_err());
     }

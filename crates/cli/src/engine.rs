@@ -1,7 +1,7 @@
 //! From a conversation to a plan: the compactor asks, the Gemini client answers, and where the
 //! model fails the conversation is masked instead.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ctxfold_compactor as compactor;
 use ctxfold_compactor::{
@@ -145,7 +145,12 @@ pub(crate) fn plan(
 ) -> CommandResult<Made> {
     if wish.mode == Mode::Mask {
         let plan = compactor::mask(transcript, &wish.mask)?;
-        return Ok(Made { plan, usage: None, fallback: None, secrets: 0 });
+        return Ok(Made {
+            plan,
+            usage: None,
+            fallback: None,
+            secrets: 0,
+        });
     }
     let mut model = Model::new(env, config, wish)?;
     let failed = match ask(&mut model, transcript, wish)? {
@@ -153,12 +158,19 @@ pub(crate) fn plan(
         Err(failed) => failed,
     };
     if !wish.fallback {
-        return Err(CommandError::model(failed).hint("nothing was written; try again, or --fallback mask"));
+        return Err(
+            CommandError::model(failed).hint("nothing was written; try again, or --fallback mask")
+        );
     }
     let plan = compactor::mask(transcript, &wish.mask).map_err(|refusal| {
         CommandError::model(failed.clone()).hint(format!("masking instead: {refusal}"))
     })?;
-    Ok(Made { plan, usage: model.usage(), fallback: Some(failed), secrets: model.secrets })
+    Ok(Made {
+        plan,
+        usage: model.usage(),
+        fallback: Some(failed),
+        secrets: model.secrets,
+    })
 }
 
 /// Goes through the rounds of a job. The inner error is the model's and may be fallen back from.
@@ -193,7 +205,12 @@ fn ask(
         let mut job = PruneJob::new(transcript, &prune_options(wish))?;
         rounds!(job)
     };
-    Ok(Ok(Made { plan, usage: model.usage(), fallback: None, secrets: model.secrets }))
+    Ok(Ok(Made {
+        plan,
+        usage: model.usage(),
+        fallback: None,
+        secrets: model.secrets,
+    }))
 }
 
 fn summary_options(wish: &Wish) -> SummaryOptions {
@@ -242,7 +259,11 @@ struct Model {
 }
 
 /// A Gemini client from the configuration.
-pub(crate) fn client(env: &Env, config: &Config, deadline: Duration) -> CommandResult<gemini::Client> {
+pub(crate) fn client(
+    env: &Env,
+    config: &Config,
+    deadline: Duration,
+) -> CommandResult<gemini::Client> {
     let Some((keys, _)) = config::gemini_keys(env)? else {
         return Err(CommandError::input("no Gemini API key")
             .hint("set CTXFOLD_GEMINI_API_KEY, or keep one with `ctxfold config keys add`"));
@@ -292,7 +313,12 @@ impl Model {
     fn answers(&mut self, requests: &[ModelRequest]) -> CommandResult<Result<Vec<Answer>, String>> {
         let mut answers = Vec::with_capacity(requests.len());
         for (index, request) in requests.iter().enumerate() {
-            let bar = Bar::new(self.wish.progress, &self.wish.model, index + 1, requests.len());
+            let bar = Bar::new(
+                self.wish.progress,
+                &self.wish.model,
+                index + 1,
+                requests.len(),
+            );
             let request = self.request(request);
             let client = &self.client;
             let outcome = self.runtime.block_on(async {
@@ -333,9 +359,11 @@ impl Model {
 fn schema(of: &compactor::Schema) -> gemini::Schema {
     use compactor::Schema as S;
     match of {
-        S::Text { .. } => gemini::Schema::String,
         S::Choice(words) => gemini::Schema::Enum(words.clone()),
-        S::List(items) => gemini::Schema::Array { items: Box::new(schema(items)), max_items: None },
+        S::List(items) => gemini::Schema::Array {
+            items: Box::new(schema(items)),
+            max_items: None,
+        },
         S::Object(fields) => {
             let properties = fields.iter().map(|(name, field)| {
                 let property = gemini::Property::required(name, schema(field));
@@ -346,26 +374,33 @@ fn schema(of: &compactor::Schema) -> gemini::Schema {
             });
             gemini::Schema::Object(properties.collect())
         }
+        // Texts, and whatever a later compactor asks for: a string is checked when it comes back.
         _ => gemini::Schema::String,
     }
 }
 
 /// Elapsed time and streamed size, on a terminal only.
-struct Bar(Option<indicatif::ProgressBar>, Instant);
+struct Bar(Option<indicatif::ProgressBar>);
 
 impl Bar {
     fn new(wanted: bool, model: &str, number: usize, of: usize) -> Bar {
         if !wanted || !env::stderr_is_terminal() {
-            return Bar(None, Instant::now());
+            return Bar(None);
         }
         let bar = indicatif::ProgressBar::new_spinner();
-        let count = if of > 1 { format!(" ({number} of {of})") } else { String::new() };
+        let count = if of > 1 {
+            format!(" ({number} of {of})")
+        } else {
+            String::new()
+        };
         bar.set_prefix(format!("{model}{count}"));
-        if let Ok(style) = indicatif::ProgressStyle::with_template("{spinner} {prefix} · {elapsed} {msg}") {
+        if let Ok(style) =
+            indicatif::ProgressStyle::with_template("{spinner} {prefix} · {elapsed} {msg}")
+        {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(120));
-        Bar(Some(bar), Instant::now())
+        Bar(Some(bar))
     }
 
     fn update(&self, bytes: u64) {

@@ -23,21 +23,31 @@ pub(crate) struct Env {
 }
 
 /// A variable that is set and not empty.
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
 pub(crate) fn var(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|v| !v.is_empty())
 }
 
 /// A variable that holds a path.
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
 fn path_var(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+    std::env::var_os(name)
+        .filter(|v| !v.is_empty())
+        .map(PathBuf::from)
 }
 
 impl Env {
     /// Reads the environment.
     pub(crate) fn read() -> Env {
-        let home = path_var("HOME").or_else(|| path_var("USERPROFILE")).or_else(std::env::home_dir);
+        let home = path_var("HOME")
+            .or_else(|| path_var("USERPROFILE"))
+            .or_else(std::env::home_dir);
         let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         // The XDG specification wants relative paths to be ignored.
         let xdg = |name: &str, under_home: &str| {
@@ -79,7 +89,11 @@ impl Env {
 
     /// A path as people write it, with `~` for the home folder.
     pub(crate) fn show(&self, path: &Path) -> String {
-        match self.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+        match self
+            .home
+            .as_ref()
+            .and_then(|home| path.strip_prefix(home).ok())
+        {
             Some(rest) if !rest.as_os_str().is_empty() => format!("~/{}", rest.display()),
             _ => path.display().to_string(),
         }

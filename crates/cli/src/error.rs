@@ -18,7 +18,11 @@ pub(crate) type CommandResult<T = ()> = Result<T, CommandError>;
 
 impl CommandError {
     fn new(code: u8, message: impl Into<String>) -> CommandError {
-        CommandError { code, message: message.into(), hints: Vec::new() }
+        CommandError {
+            code,
+            message: message.into(),
+            hints: Vec::new(),
+        }
     }
 
     /// The user or the input is at fault.
@@ -87,14 +91,35 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 impl From<ctxfold_session_claude::Error> for CommandError {
     fn from(error: ctxfold_session_claude::Error) -> CommandError {
         use ctxfold_session_claude::ErrorKind as K;
-        let code = if error.is_refusal() { exit::REFUSED } else { exit::INPUT };
+        let code = if error.is_refusal() {
+            exit::REFUSED
+        } else {
+            exit::INPUT
+        };
         let new = CommandError::new(code, chain(&error));
         match error.kind() {
             K::Changed => new.hint("the session is in use: run the command again when it rests"),
             K::DiskFull => new.hint("make room on the disk; the session is as it was"),
-            K::NotFound | K::Ambiguous => new.hint("`ctxfold list --all` shows the sessions there are"),
+            K::NotFound | K::Ambiguous => {
+                new.hint("`ctxfold list --all` shows the sessions there are")
+            }
             K::BrokenPairs => new.hint("`ctxfold check` shows what is damaged"),
             _ => new,
+        }
+    }
+}
+
+impl From<ctxfold_session_codex::Error> for CommandError {
+    fn from(error: ctxfold_session_codex::Error) -> CommandError {
+        let code = if error.is_refusal() {
+            exit::REFUSED
+        } else {
+            exit::INPUT
+        };
+        let new = CommandError::new(code, chain(&error));
+        match error.hint() {
+            Some(hint) => new.hint(hint),
+            None => new,
         }
     }
 }

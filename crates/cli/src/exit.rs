@@ -16,7 +16,9 @@ pub(crate) const BUG: u8 = 255;
 /// Makes a panic end the process with [`BUG`] and a line that says where.
 pub(crate) fn catch_bugs() {
     std::panic::set_hook(Box::new(|info| {
-        let place = info.location().map(|l| format!(" at {}:{}", l.file(), l.line()));
+        let place = info
+            .location()
+            .map(|l| format!(" at {}:{}", l.file(), l.line()));
         let what = info.payload_as_str().unwrap_or("unknown");
         anstream::eprintln!(
             "ctxfold: bug: {what}{}; please report it",

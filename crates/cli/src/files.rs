@@ -17,7 +17,9 @@ pub(crate) fn private_dir(path: &Path) -> CommandResult {
     builder.recursive(true);
     #[cfg(unix)]
     builder.mode(0o700);
-    builder.create(path).map_err(|e| CommandError::io("make the folder", path, &e))
+    builder
+        .create(path)
+        .map_err(|e| CommandError::io("make the folder", path, &e))
 }
 
 /// Options that open a file of ours without following a link at its name.
@@ -38,16 +40,26 @@ pub(crate) fn read_small(path: &Path) -> CommandResult<Option<String>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(CommandError::io("open", path, &e)),
     };
-    let meta = file.metadata().map_err(|e| CommandError::io("read", path, &e))?;
+    let meta = file
+        .metadata()
+        .map_err(|e| CommandError::io("read", path, &e))?;
     if !meta.is_file() {
-        return Err(CommandError::input(format!("{} is not a regular file", path.display())));
+        return Err(CommandError::input(format!(
+            "{} is not a regular file",
+            path.display()
+        )));
     }
     if meta.len() > LARGEST {
-        return Err(CommandError::input(format!("{} is larger than 1 MiB", path.display())));
+        return Err(CommandError::input(format!(
+            "{} is larger than 1 MiB",
+            path.display()
+        )));
     }
     let mut text = String::new();
     let mut limited = file.take(LARGEST + 1);
-    limited.read_to_string(&mut text).map_err(|e| CommandError::io("read", path, &e))?;
+    limited
+        .read_to_string(&mut text)
+        .map_err(|e| CommandError::io("read", path, &e))?;
     Ok(Some(text))
 }
 

@@ -120,7 +120,11 @@ pub(crate) struct Critical {
 
 impl From<Measure> for Size {
     fn from(m: Measure) -> Size {
-        Size { messages: m.messages, bytes: m.bytes, tokens: m.tokens }
+        Size {
+            messages: m.messages,
+            bytes: m.bytes,
+            tokens: m.tokens,
+        }
     }
 }
 
@@ -152,7 +156,9 @@ pub(crate) struct Journal {
 impl Journal {
     /// The journal of a state folder, which need not exist.
     pub(crate) fn new(state_dir: &Path) -> Journal {
-        Journal { path: state_dir.join("journal.jsonl") }
+        Journal {
+            path: state_dir.join("journal.jsonl"),
+        }
     }
 
     /// The file.
@@ -183,7 +189,11 @@ impl Journal {
                 text.push('\n');
             }
         }
-        let line = Line { v: VERSION, at_ms, entry };
+        let line = Line {
+            v: VERSION,
+            at_ms,
+            entry,
+        };
         let json = serde_json::to_string(&line)
             .map_err(|e| CommandError::input(format!("failed to write the journal: {e}")))?;
         text.push_str(&json);
@@ -286,9 +296,20 @@ mod tests {
         assert_eq!(journal.unfinished().unwrap(), []);
         journal.append(1, begin("a")).unwrap();
         journal.append(2, begin("b")).unwrap();
-        journal.append(3, Entry::Failed { id: "a".into(), error: "full".into() }).unwrap();
+        journal
+            .append(
+                3,
+                Entry::Failed {
+                    id: "a".into(),
+                    error: "full".into(),
+                },
+            )
+            .unwrap();
         let open = journal.unfinished().unwrap();
-        assert_eq!(open.iter().map(|b| b.id.as_str()).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(
+            open.iter().map(|b| b.id.as_str()).collect::<Vec<_>>(),
+            ["b"]
+        );
     }
 
     #[test]

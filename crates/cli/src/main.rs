@@ -9,7 +9,9 @@ mod env;
 mod error;
 mod exit;
 mod files;
+mod idle;
 mod journal;
+mod mod_session;
 mod output;
 mod plan_json;
 

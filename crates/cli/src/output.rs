@@ -112,7 +112,10 @@ pub(crate) fn sparkline(values: &[u64]) -> String {
 /// The first `width` characters of a line, with an ellipsis where it was longer; control
 /// characters become spaces.
 pub(crate) fn cut(text: &str, width: usize) -> String {
-    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     if clean.chars().count() <= width {
         return clean;
     }
@@ -126,7 +129,9 @@ pub(crate) fn sample(values: &[u64], width: usize) -> Vec<u64> {
     if values.len() <= width || width == 0 {
         return values.to_vec();
     }
-    (0..width).map(|i| values[i * (values.len() - 1) / (width - 1).max(1)]).collect()
+    (0..width)
+        .map(|i| values[i * (values.len() - 1) / (width - 1).max(1)])
+        .collect()
 }
 
 #[cfg(test)]
@@ -135,10 +140,21 @@ mod tests {
 
     #[test]
     fn numbers_stay_short_at_the_edges() {
-        for (n, text) in [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_949, "999.9 kB"), (999_951, "1.0 MB")] {
+        for (n, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.0 kB"),
+            (999_949, "999.9 kB"),
+            (999_951, "1.0 MB"),
+        ] {
             assert_eq!(bytes(n), text);
         }
-        for (n, text) in [(999, "999"), (1000, "1k"), (999_499, "999k"), (999_500, "1.0M")] {
+        for (n, text) in [
+            (999, "999"),
+            (1000, "1k"),
+            (999_499, "999k"),
+            (999_500, "1.0M"),
+        ] {
             assert_eq!(tokens(n), text);
         }
     }

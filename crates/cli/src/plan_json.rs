@@ -45,7 +45,11 @@ struct NoteJson<'a> {
 
 impl From<Measure> for MeasureJson {
     fn from(m: Measure) -> MeasureJson {
-        MeasureJson { messages: m.messages, bytes: m.bytes, tokens: m.tokens }
+        MeasureJson {
+            messages: m.messages,
+            bytes: m.bytes,
+            tokens: m.tokens,
+        }
     }
 }
 
@@ -58,10 +62,17 @@ impl<'a> PlanJson<'a> {
                     let bytes = transcript.result(i).map_or(0, |b| b.bytes);
                     (c.label.as_str(), c.address.as_str(), bytes)
                 }),
-                Target::Attachment(at) => match transcript.block(at).map(|b| (&b.content, b.bytes)) {
-                    Some((Content::Attachment { kind, name, address, .. }, bytes)) => {
-                        (name.as_deref().unwrap_or(kind), address.as_str(), bytes)
-                    }
+                Target::Attachment(at) => match transcript.block(at).map(|b| (&b.content, b.bytes))
+                {
+                    Some((
+                        Content::Attachment {
+                            kind,
+                            name,
+                            address,
+                            ..
+                        },
+                        bytes,
+                    )) => (name.as_deref().unwrap_or(kind), address.as_str(), bytes),
                     _ => ("?", "", 0),
                 },
             };
@@ -70,7 +81,13 @@ impl<'a> PlanJson<'a> {
                 Action::Truncate(_) => "truncate",
                 Action::Drop => "drop",
             };
-            DecisionJson { what, address, action, reason: &d.reason, bytes }
+            DecisionJson {
+                what,
+                address,
+                action,
+                reason: &d.reason,
+                bytes,
+            }
         });
         PlanJson {
             v: 1,
@@ -82,7 +99,14 @@ impl<'a> PlanJson<'a> {
             tail: plan.tail,
             summary: plan.summary.as_deref(),
             decisions: decisions.collect(),
-            notes: plan.notes.iter().map(|n| NoteJson { message: n.message, text: &n.text }).collect(),
+            notes: plan
+                .notes
+                .iter()
+                .map(|n| NoteJson {
+                    message: n.message,
+                    text: &n.text,
+                })
+                .collect(),
         }
     }
 }

@@ -1,7 +1,10 @@
+//! `ctxfold check`: damage in a conversation's file.
+
 use ctxfold_session_claude as claude;
+use ctxfold_session_codex as codex;
 
 use super::{Context, Which};
-use crate::agent;
+use crate::agent::{self, Agent};
 use crate::error::{CommandError, CommandResult};
 use crate::output;
 
@@ -28,71 +31,131 @@ impl Args {
             return explain(code);
         }
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
-        let bar = super::inspect::progress(cx.quiet);
-        let report = claude::check(&place.path, &mut |done, of| {
-            bar.set_length(of);
-            bar.set_position(done);
-        })?;
-        bar.finish_and_clear();
-        let errors = report.findings.iter().filter(|f| f.severity == claude::Severity::Error).count();
-        if self.json {
-            let all: Vec<_> = report
-                .findings
-                .iter()
-                .map(|f| {
-                    serde_json::json!({"code": f.code.as_str(), "severity": severity(f.severity).0,
-                                       "line": f.line, "offset": f.offset, "message": f.message})
-                })
-                .collect();
-            output::json(&serde_json::json!({"v": 1, "path": place.path, "rows": report.scan.rows, "errors": errors, "findings": all}))?;
-        } else {
-            let mut text = String::new();
-            for f in &report.findings {
-                let (word, style) = severity(f.severity);
-                let at = match (f.line, f.offset) {
-                    (Some(line), Some(offset)) => format!("line {line}, offset {offset}: "),
-                    (Some(line), None) => format!("line {line}: "),
-                    (None, Some(offset)) => format!("offset {offset}: "),
-                    (None, None) => String::new(),
-                };
-                text.push_str(&format!("{} {}  {at}{}\n", output::styled(style, word), f.code.as_str(), f.message));
+        let (rows, found) = match place.agent {
+            Agent::Claude => {
+                let bar = super::inspect::progress(cx.quiet);
+                let report = claude::check(&place.path, &mut |done, of| {
+                    bar.set_length(of);
+                    bar.set_position(done);
+                })?;
+                bar.finish_and_clear();
+                (
+                    Some(report.scan.rows),
+                    report.findings.into_iter().map(Found::from).collect(),
+                )
             }
-            output::data(&text)?;
+            Agent::Codex => {
+                let found = codex::check(&place.codex_store(), &place.path)?;
+                (None, found.into_iter().map(Found::from).collect::<Vec<_>>())
+            }
+        };
+        let errors = found.iter().filter(|f| f.severity == "error").count();
+        if self.json {
+            output::json(&serde_json::json!({
+                "v": 1, "agent": place.agent.name(), "path": place.path, "rows": rows, "errors": errors, "findings": found,
+            }))?;
+        } else {
+            output::data(&found.iter().map(Found::line).collect::<String>())?;
+            let more = if found.is_empty() {
+                ""
+            } else {
+                "; `ctxfold check --explain CODE` says more"
+            };
             cx.say(&format!(
-                "ctxfold: {} rows, {} findings, {errors} of them errors{}",
-                report.scan.rows,
-                report.findings.len(),
-                if report.findings.is_empty() { "" } else { "; `ctxfold check --explain CODE` says more" }
+                "ctxfold: {} findings, {errors} of them errors{more}",
+                found.len()
             ));
         }
         if errors > 0 {
-            return Err(CommandError::input(format!("{} is damaged", cx.env.show(&place.path))));
+            return Err(CommandError::input(format!(
+                "{} is damaged",
+                cx.env.show(&place.path)
+            )));
         }
         Ok(())
     }
 }
 
-fn severity(of: claude::Severity) -> (&'static str, anstyle::Style) {
-    match of {
-        claude::Severity::Error => ("error  ", output::BAD),
-        claude::Severity::Warning => ("warning", output::WARN),
-        _ => ("info   ", output::DIM),
+/// A finding, whatever the agent.
+#[derive(Debug, serde::Serialize)]
+struct Found {
+    code: String,
+    severity: &'static str,
+    line: Option<u64>,
+    offset: Option<u64>,
+    message: String,
+}
+
+impl Found {
+    fn line(&self) -> String {
+        let style = match self.severity {
+            "error" => output::BAD,
+            "warning" => output::WARN,
+            _ => output::DIM,
+        };
+        let at = match (self.line, self.offset) {
+            (Some(line), Some(offset)) => format!("line {line}, offset {offset}: "),
+            (Some(line), None) => format!("line {line}: "),
+            (None, Some(offset)) => format!("offset {offset}: "),
+            (None, None) => String::new(),
+        };
+        let word = output::styled(style, &format!("{:<7}", self.severity));
+        format!("{word}  {}  {at}{}\n", self.code, self.message)
     }
 }
 
-fn explain(wanted: &str) -> CommandResult {
-    if wanted == "all" {
-        let mut text = String::new();
-        for code in claude::Code::ALL {
-            text.push_str(&format!("{}\n  {}\n", code.as_str(), claude::explain(*code)));
+impl From<claude::Finding> for Found {
+    fn from(f: claude::Finding) -> Found {
+        Found {
+            code: f.code.as_str().to_owned(),
+            severity: match f.severity {
+                claude::Severity::Error => "error",
+                claude::Severity::Warning => "warning",
+                claude::Severity::Info => "info",
+            },
+            line: f.line,
+            offset: f.offset,
+            message: f.message,
         }
-        return output::data(&text);
     }
-    let code = claude::Code::ALL
+}
+
+impl From<codex::Finding> for Found {
+    fn from(f: codex::Finding) -> Found {
+        Found {
+            code: format!("codex/{}", f.code),
+            severity: match f.severity {
+                codex::Severity::Error => "error",
+                codex::Severity::Warning => "warning",
+                codex::Severity::Info => "info",
+            },
+            line: f.line,
+            offset: f.offset,
+            message: f.message,
+        }
+    }
+}
+
+/// Every code with its explanation.
+fn codes() -> Vec<(String, &'static str)> {
+    let of_claude = claude::Code::ALL
         .iter()
-        .find(|c| c.as_str() == wanted || c.as_str().split('/').next_back() == Some(wanted))
-        .ok_or_else(|| {
-            CommandError::usage(format!("unknown code {wanted}")).hint("`ctxfold check --explain all` lists every code")
-        })?;
-    output::data(&format!("{}\n  {}\n", code.as_str(), claude::explain(*code)))
+        .map(|c| (c.as_str().to_owned(), claude::explain(*c)));
+    let of_codex = codex::codes().filter_map(|c| Some((format!("codex/{c}"), codex::explain(c)?)));
+    of_claude.chain(of_codex).collect()
+}
+
+fn explain(wanted: &str) -> CommandResult {
+    let is_wanted = |code: &str| {
+        wanted == "all" || code == wanted || code.split('/').next_back() == Some(wanted)
+    };
+    let mut text = String::new();
+    for (code, about) in codes().iter().filter(|(code, _)| is_wanted(code)) {
+        text.push_str(&format!("{code}\n  {about}\n"));
+    }
+    if text.is_empty() {
+        return Err(CommandError::usage(format!("unknown code {wanted}"))
+            .hint("`ctxfold check --explain all` lists every code"));
+    }
+    output::data(&text)
 }

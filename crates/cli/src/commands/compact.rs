@@ -1,3 +1,5 @@
+//! `ctxfold compact`, and the one way in which anything is written.
+
 use std::path::PathBuf;
 
 use ctxfold_compactor::{Rule, RuleSet};
@@ -64,6 +66,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
+    /// Bring Codex's projection forward too, for readers that do not resume the thread
+    #[arg(long)]
+    project: bool,
+
     /// What the model should heed, as after /compact
     #[arg(long, value_name = "TEXT")]
     instructions: Option<String>,
@@ -91,7 +97,9 @@ pub(crate) struct Args {
 
 /// A size with or without a unit.
 fn size(text: &str) -> Result<u64, String> {
-    Size::parse(text).map(Size::number).ok_or_else(|| format!("{text} is no size such as 8000 or 60k"))
+    Size::parse(text)
+        .map(Size::number)
+        .ok_or_else(|| format!("{text} is no size such as 8000 or 60k"))
 }
 
 impl Args {
@@ -101,7 +109,9 @@ impl Args {
         }
         let wish = self.wish(cx)?;
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
-        let window = self.window.or_else(|| cx.config.size("window").map(Size::number));
+        let window = self
+            .window
+            .or_else(|| cx.config.size("window").map(Size::number));
         let conversation = Conversation::open(&place, window)?;
         let writes = !self.dry_run && self.out.is_none();
         if writes && !self.live {
@@ -114,7 +124,7 @@ impl Args {
         if self.dry_run {
             return self.show(cx, conversation.transcript(), &made, false);
         }
-        let ready = conversation.prepare(&cx.env, &made.plan)?;
+        let ready = conversation.prepare(&cx.env, &made.plan, self.project)?;
         if let Some(out) = &self.out {
             let written = ready.write_copy(out)?;
             self.show(cx, conversation.transcript(), &made, true)?;
@@ -127,15 +137,22 @@ impl Args {
             return Ok(());
         }
         let journal = Journal::new(&cx.env.state_dir);
-        let written = write(cx, &journal, &conversation, ready, made.plan.mode.name(), |id, w| {
-            let mut done = Done::of(id, w.len_after, &w.sha256, &made.plan);
-            if let Some(usage) = made.usage {
-                done.model = Some(wish.model.clone());
-                done.model_in = usage.input_tokens;
-                done.model_out = usage.output_tokens;
-            }
-            done
-        })?;
+        let written = write(
+            cx,
+            &journal,
+            &conversation,
+            ready,
+            made.plan.mode.name(),
+            |id, w| {
+                let mut done = Done::of(id, w.len_after, &w.sha256, &made.plan);
+                if let Some(usage) = made.usage {
+                    done.model = Some(wish.model.clone());
+                    done.model_in = usage.input_tokens;
+                    done.model_out = usage.output_tokens;
+                }
+                done
+            },
+        )?;
         self.show(cx, conversation.transcript(), &made, true)?;
         self.report(cx, &conversation, &made, &wish, written.repaired);
         Ok(())
@@ -171,9 +188,20 @@ impl Args {
     }
 
     /// What a summary or prune would send.
-    fn show_questions(&self, cx: &Context, conversation: &Conversation, wish: &Wish) -> CommandResult {
-        let Some(asked) = engine::questions(conversation.transcript(), wish)? else { return Ok(()) };
-        let chars: usize = asked.requests.iter().map(|r| r.text.len() + r.system.len()).sum();
+    fn show_questions(
+        &self,
+        cx: &Context,
+        conversation: &Conversation,
+        wish: &Wish,
+    ) -> CommandResult {
+        let Some(asked) = engine::questions(conversation.transcript(), wish)? else {
+            return Ok(());
+        };
+        let chars: usize = asked
+            .requests
+            .iter()
+            .map(|r| r.text.len() + r.system.len())
+            .sum();
         if self.json {
             let texts: Vec<_> = asked
                 .requests
@@ -204,7 +232,13 @@ impl Args {
         Ok(())
     }
 
-    fn show(&self, cx: &Context, transcript: &Transcript, made: &Made, executed: bool) -> CommandResult {
+    fn show(
+        &self,
+        cx: &Context,
+        transcript: &Transcript,
+        made: &Made,
+        executed: bool,
+    ) -> CommandResult {
         if self.json {
             let mut json = PlanJson::new(&made.plan, transcript);
             json.executed = executed;
@@ -217,17 +251,35 @@ impl Args {
         Ok(())
     }
 
-    fn report(&self, cx: &Context, conversation: &Conversation, made: &Made, wish: &Wish, repaired: bool) {
+    fn report(
+        &self,
+        cx: &Context,
+        conversation: &Conversation,
+        made: &Made,
+        wish: &Wish,
+        repaired: bool,
+    ) {
         if self.json {
             return;
         }
-        let about = conversation.about();
-        let id = agent::short(&about.id);
-        cx.say(&output::styled(output::GOOD, &format!("ctxfold: {}", made.line(wish))));
-        cx.say(&format!("  before  {}", measure_line(conversation.transcript(), &made.plan, true)));
-        cx.say(&format!("  after   {}", measure_line(conversation.transcript(), &made.plan, false)));
+        let id = conversation.short_id();
+        cx.say(&output::styled(
+            output::GOOD,
+            &format!("ctxfold: {}", made.line(wish)),
+        ));
+        cx.say(&format!(
+            "  before  {}",
+            measure_line(conversation.transcript(), &made.plan, true)
+        ));
+        cx.say(&format!(
+            "  after   {}",
+            measure_line(conversation.transcript(), &made.plan, false)
+        ));
         if made.secrets > 0 {
-            cx.say(&format!("  secrets {} were replaced in what was sent", made.secrets));
+            cx.say(&format!(
+                "  secrets {} were replaced in what was sent",
+                made.secrets
+            ));
         }
         if repaired {
             cx.say("  note    rows arrived while writing; they were kept");
@@ -239,10 +291,17 @@ impl Args {
         }
         cx.say(&format!("  undo    ctxfold undo {id}"));
         let address = made.plan.decisions.iter().find_map(|d| match d.target {
-            ctxfold_transcript::Target::Call(i) => conversation.transcript().calls.get(i).map(|c| c.address.as_str()),
+            ctxfold_transcript::Target::Call(i) => conversation
+                .transcript()
+                .calls
+                .get(i)
+                .map(|c| c.address.as_str()),
             ctxfold_transcript::Target::Attachment(_) => None,
         });
-        cx.say(&format!("  read    ctxfold unfold {}", address.unwrap_or("--search REGEX")));
+        cx.say(&format!(
+            "  read    ctxfold unfold {}",
+            address.unwrap_or("--search REGEX")
+        ));
     }
 }
 
@@ -290,7 +349,10 @@ pub(crate) fn write(
     let written = match ready.commit() {
         Ok(written) => written,
         Err(error) => {
-            let entry = Entry::Failed { id, error: error.to_string() };
+            let entry = Entry::Failed {
+                id,
+                error: error.to_string(),
+            };
             if let Err(second) = journal.append(cx.env.now_ms(), entry) {
                 cx.say(&format!("ctxfold: {second}"));
             }
@@ -310,7 +372,8 @@ fn rule_set(mut rules: RuleSet, words: &[String]) -> CommandResult<RuleSet> {
         let (name, state) = word.split_once('=').unwrap_or((word, "on"));
         let rule = Rule::by_name(name).ok_or_else(|| {
             let names: Vec<_> = Rule::ALL.iter().map(|r| r.name()).collect();
-            CommandError::usage(format!("unknown rule {name}")).hint(format!("rules: {}", names.join(", ")))
+            CommandError::usage(format!("unknown rule {name}"))
+                .hint(format!("rules: {}", names.join(", ")))
         })?;
         rules = match state {
             "on" => rules.with(rule),
@@ -326,7 +389,11 @@ fn rules() -> CommandResult {
     let mut text = String::new();
     for rule in Rule::ALL {
         let state = if default.has(rule) { "on " } else { "off" };
-        text.push_str(&format!("{:<18} {state}  {}\n", rule.name(), rule.describe()));
+        text.push_str(&format!(
+            "{:<18} {state}  {}\n",
+            rule.name(),
+            rule.describe()
+        ));
     }
     output::data(&text)
 }

@@ -1,3 +1,5 @@
+//! `ctxfold completions`.
+
 use clap_complete::Shell;
 
 use crate::error::CommandResult;

@@ -1,3 +1,5 @@
+//! `ctxfold config`: settings and keys. Their table is in `crate::config`.
+
 use std::io::Read as _;
 
 use clap::Subcommand;
@@ -104,7 +106,10 @@ fn list(env: &Env, json: bool) -> CommandResult {
         let value = config.text(key.name);
         let value = if value.is_empty() { "(none)" } else { value };
         let mark = if config.is_set(key.name) { "*" } else { " " };
-        text.push_str(&format!("{mark} {:<18} {value:<24} {}\n", key.name, key.about));
+        text.push_str(&format!(
+            "{mark} {:<18} {value:<24} {}\n",
+            key.name, key.about
+        ));
     }
     output::data(&text)
 }
@@ -121,17 +126,32 @@ fn keys(env: &Env, action: &KeysAction, say: &dyn Fn(&str)) -> CommandResult {
                 .take(64 << 10)
                 .read_to_string(&mut text)
                 .map_err(|e| CommandError::input(format!("failed to read the key: {e}")))?;
-            let added: Vec<&str> =
-                text.split([',', '\n']).map(str::trim).filter(|k| !k.is_empty()).collect();
+            let added: Vec<&str> = text
+                .split([',', '\n'])
+                .map(str::trim)
+                .filter(|k| !k.is_empty())
+                .collect();
             if added.is_empty() {
                 return Err(CommandError::input("no key on standard input"));
             }
             ctxfold_gemini_client::Keys::parse(&added.join(","))?;
             let old = files::read_small(&path)?.unwrap_or_default();
-            let mut all: Vec<&str> = old.lines().map(str::trim).filter(|k| !k.is_empty()).collect();
-            all.extend(added.iter().filter(|k| !old.lines().any(|o| o.trim() == **k)));
+            let mut all: Vec<&str> = old
+                .lines()
+                .map(str::trim)
+                .filter(|k| !k.is_empty())
+                .collect();
+            all.extend(
+                added
+                    .iter()
+                    .filter(|k| !old.lines().any(|o| o.trim() == **k)),
+            );
             files::write_private(&path, &format!("{}\n", all.join("\n")))?;
-            say(&format!("ctxfold: {} keys in {}", all.len(), env.show(&path)));
+            say(&format!(
+                "ctxfold: {} keys in {}",
+                all.len(),
+                env.show(&path)
+            ));
             Ok(())
         }
         KeysAction::Status => {
@@ -142,7 +162,10 @@ fn keys(env: &Env, action: &KeysAction, say: &dyn Fn(&str)) -> CommandResult {
                         KeySource::Variable(name) => format!("the variable {name}"),
                         KeySource::File => env.show(&path),
                     };
-                    format!("{} keys from {place}\n", keys.split(',').filter(|k| !k.trim().is_empty()).count())
+                    format!(
+                        "{} keys from {place}\n",
+                        keys.split(',').filter(|k| !k.trim().is_empty()).count()
+                    )
                 }
             };
             output::data(&text)

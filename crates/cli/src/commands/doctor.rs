@@ -1,4 +1,7 @@
+//! `ctxfold doctor`: what ctxfold sees of this machine.
+
 use ctxfold_session_claude as claude;
+use ctxfold_session_codex as codex;
 
 use super::Context;
 use crate::config::{self, KeySource};
@@ -29,42 +32,119 @@ impl Args {
         let mut add = |what, ok, says: String| checks.push(Check { what, ok, says });
 
         add("version", true, env!("CARGO_PKG_VERSION").to_owned());
-        let set = if env.config_file.exists() { "" } else { " (not there; every default holds)" };
-        add("configuration", true, format!("{}{set}", env.show(&env.config_file)));
+        let set = if env.config_file.exists() {
+            ""
+        } else {
+            " (not there; every default holds)"
+        };
+        add(
+            "configuration",
+            true,
+            format!("{}{set}", env.show(&env.config_file)),
+        );
         match config::gemini_keys(env) {
-            Ok(None) => add("Gemini key", true, "none: masking works, nothing can be sent".into()),
-            Ok(Some((_, KeySource::Variable(name)))) => add("Gemini key", true, format!("from {name}")),
-            Ok(Some((_, KeySource::File))) => add("Gemini key", true, format!("from {}", env.show(&config::keys_file(env)))),
+            Ok(None) => add(
+                "Gemini key",
+                true,
+                "none: masking works, nothing can be sent".into(),
+            ),
+            Ok(Some((_, KeySource::Variable(name)))) => {
+                add("Gemini key", true, format!("from {name}"));
+            }
+            Ok(Some((_, KeySource::File))) => add(
+                "Gemini key",
+                true,
+                format!("from {}", env.show(&config::keys_file(env))),
+            ),
             Err(e) => add("Gemini key", false, e.to_string()),
         }
         let store = claude::Store::new(&env.claude_root);
         match store.entries() {
-            Ok(entries) => add("Claude Code", true, format!("{} sessions under {}", entries.len(), env.show(&env.claude_root))),
+            Ok(entries) => add(
+                "Claude Code",
+                true,
+                format!(
+                    "{} sessions under {}",
+                    entries.len(),
+                    env.show(&env.claude_root)
+                ),
+            ),
             Err(e) => add("Claude Code", false, e.to_string()),
         }
         match store.live(&claude::SystemProcesses) {
             Ok(live) => {
-                let ids: Vec<_> = live.iter().map(|l| format!("{} (process {})", crate::agent::short(&l.session), l.pid)).collect();
-                add("live sessions", true, if ids.is_empty() { "none".into() } else { ids.join(", ") });
+                let ids: Vec<_> = live
+                    .iter()
+                    .map(|l| format!("{} (process {})", crate::agent::short(&l.session), l.pid))
+                    .collect();
+                add(
+                    "live sessions",
+                    true,
+                    if ids.is_empty() {
+                        "none".into()
+                    } else {
+                        ids.join(", ")
+                    },
+                );
             }
             Err(e) => add("live sessions", false, e.to_string()),
+        }
+        if env.codex_home.is_dir() {
+            let codex = codex::Store::new(&env.codex_home);
+            let (threads, findings) = codex.entries();
+            let store = codex
+                .state()
+                .map_or("no store; rollouts are gone through".to_owned(), |p| {
+                    env.show(&p)
+                });
+            add(
+                "Codex",
+                findings.is_empty(),
+                format!(
+                    "{} threads under {} ({store})",
+                    threads.len(),
+                    env.show(&env.codex_home)
+                ),
+            );
+            for finding in findings {
+                add(
+                    "Codex",
+                    false,
+                    format!("{}: {}", finding.code, finding.message),
+                );
+            }
+        } else {
+            add(
+                "Codex",
+                true,
+                format!("no home at {}", env.show(&env.codex_home)),
+            );
         }
         let journal = Journal::new(&env.state_dir);
         let version = journal.check_version();
         match journal.unfinished() {
-            Ok(open) if open.is_empty() => add("journal", version.is_ok(), match version {
-                Ok(()) => env.show(journal.path()),
-                Err(e) => e.to_string(),
-            }),
+            Ok(open) if open.is_empty() => add(
+                "journal",
+                version.is_ok(),
+                match version {
+                    Ok(()) => env.show(journal.path()),
+                    Err(e) => e.to_string(),
+                },
+            ),
             Ok(open) => {
                 for begin in open {
-                    let now = std::fs::metadata(&begin.path).map(|m| m.len()).unwrap_or(0);
+                    let now = std::fs::metadata(&begin.path).map_or(0, |m| m.len());
                     let says = if now <= begin.len_before {
-                        format!("a {} of {} was announced and never written; the file is as it was", begin.mode, begin.path.display())
+                        format!(
+                            "a {} of {} was announced and never written; the file is as it was",
+                            begin.mode,
+                            begin.path.display()
+                        )
                     } else {
                         format!(
                             "a {} of {} was written, but not completed in the journal; `ctxfold check` and `ctxfold undo` tell the rest",
-                            begin.mode, begin.path.display()
+                            begin.mode,
+                            begin.path.display()
                         )
                     };
                     add("journal", false, says);
@@ -77,7 +157,11 @@ impl Args {
         }
         let mut text = String::new();
         for check in &checks {
-            let mark = if check.ok { output::styled(output::GOOD, "ok  ") } else { output::styled(output::BAD, "look") };
+            let mark = if check.ok {
+                output::styled(output::GOOD, "ok  ")
+            } else {
+                output::styled(output::BAD, "look")
+            };
             text.push_str(&format!("{mark} {:<14} {}\n", check.what, check.says));
         }
         output::data(&text)

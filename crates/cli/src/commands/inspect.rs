@@ -1,11 +1,14 @@
+//! `ctxfold inspect`: a picture of a context, or of a whole file.
+
 use std::collections::BTreeMap;
 
 use ctxfold_session_claude as claude;
+use ctxfold_session_codex as codex;
 use ctxfold_transcript::{Author, Content, Part, Transcript};
 use serde::Serialize;
 
 use super::{Context, Which};
-use crate::agent::{self, About, Conversation};
+use crate::agent::{self, About, Agent, Conversation};
 use crate::config::Size;
 use crate::error::CommandResult;
 use crate::{env, output};
@@ -38,6 +41,8 @@ pub(crate) struct Args {
 struct Picture {
     v: u32,
     id: String,
+    #[serde(skip)]
+    short: String,
     title: Option<String>,
     model: Option<String>,
     file_bytes: u64,
@@ -78,7 +83,13 @@ impl Args {
         }
         let window = cx.config.size("window").map(Size::number);
         let conversation = Conversation::open(&place, window)?;
-        let picture = picture(conversation.transcript(), conversation.about(), conversation.findings(), self.largest);
+        let picture = picture(
+            conversation.transcript(),
+            conversation.about(),
+            conversation.short_id(),
+            conversation.findings(),
+            self.largest,
+        );
         if self.json {
             return output::json(&picture);
         }
@@ -86,6 +97,13 @@ impl Args {
     }
 
     fn scan(&self, cx: &Context, place: &agent::Place) -> CommandResult {
+        if place.agent == Agent::Codex {
+            let scan = codex::scan(&place.path)?;
+            if self.json {
+                return output::json(&rollout_json(&scan));
+            }
+            return output::data(&draw_rollout(&scan, self.largest));
+        }
         let mut options = claude::ScanOptions::default();
         options.largest = self.largest;
         let bar = progress(cx.quiet);
@@ -107,13 +125,21 @@ pub(crate) fn progress(quiet: bool) -> indicatif::ProgressBar {
         return indicatif::ProgressBar::hidden();
     }
     let bar = indicatif::ProgressBar::new(0);
-    if let Ok(style) = indicatif::ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes} · {elapsed}") {
+    if let Ok(style) =
+        indicatif::ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes} · {elapsed}")
+    {
         bar.set_style(style);
     }
     bar
 }
 
-fn picture(transcript: &Transcript, about: About, findings: Vec<String>, largest: usize) -> Picture {
+fn picture(
+    transcript: &Transcript,
+    about: About,
+    short: String,
+    findings: Vec<String>,
+    largest: usize,
+) -> Picture {
     let scale = transcript.scale();
     let mut kinds: BTreeMap<&'static str, (usize, u64)> = BTreeMap::new();
     let mut tools: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
@@ -137,8 +163,18 @@ fn picture(transcript: &Transcript, about: About, findings: Vec<String>, largest
                     outputs.push((block.bytes, call.address.clone(), call.label.clone()));
                 }
             }
-            if let Content::Attachment { kind, name, address, .. } = &block.content {
-                outputs.push((block.bytes, address.clone(), name.clone().unwrap_or_else(|| kind.clone())));
+            if let Content::Attachment {
+                kind,
+                name,
+                address,
+                ..
+            } = &block.content
+            {
+                outputs.push((
+                    block.bytes,
+                    address.clone(),
+                    name.clone().unwrap_or_else(|| kind.clone()),
+                ));
             }
         }
     }
@@ -147,7 +183,12 @@ fn picture(transcript: &Transcript, about: About, findings: Vec<String>, largest
     let shares = |of: Vec<(String, (usize, u64))>| {
         let mut of: Vec<_> = of
             .into_iter()
-            .map(|(name, (count, bytes))| Share { name, count, bytes, tokens: scale.tokens(bytes) })
+            .map(|(name, (count, bytes))| Share {
+                name,
+                count,
+                bytes,
+                tokens: scale.tokens(bytes),
+            })
             .collect();
         of.sort_by_key(|s| std::cmp::Reverse(s.bytes));
         of
@@ -155,6 +196,7 @@ fn picture(transcript: &Transcript, about: About, findings: Vec<String>, largest
     Picture {
         v: 1,
         id: about.id,
+        short,
         title: about.title,
         model: about.model,
         file_bytes: about.file_bytes,
@@ -168,7 +210,12 @@ fn picture(transcript: &Transcript, about: About, findings: Vec<String>, largest
         tools: shares(tools.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()),
         largest: outputs
             .into_iter()
-            .map(|(bytes, address, label)| Large { address, label, bytes, tokens: scale.tokens(bytes) })
+            .map(|(bytes, address, label)| Large {
+                address,
+                label,
+                bytes,
+                tokens: scale.tokens(bytes),
+            })
             .collect(),
         findings,
     }
@@ -179,7 +226,11 @@ fn kind(author: Author, content: &Content) -> &'static str {
         (_, Content::Thinking) => "thinking",
         (_, Content::ToolCall(_)) => "tool calls",
         (_, Content::ToolResult { parts, .. }) => {
-            if parts.iter().any(|p| matches!(p, Part::Image(_))) { "tool images" } else { "tool outputs" }
+            if parts.iter().any(|p| matches!(p, Part::Image(_))) {
+                "tool images"
+            } else {
+                "tool outputs"
+            }
         }
         (_, Content::Image(_)) => "images",
         (_, Content::Attachment { .. }) => "attachments",
@@ -195,18 +246,32 @@ fn draw(p: &Picture) -> String {
     let width = env::columns();
     let mut out = String::new();
     let title = p.title.as_deref().unwrap_or("(no title)");
-    out.push_str(&format!("{}  {}\n", output::styled(output::BOLD, agent::short(&p.id)), output::cut(title, width - 12)));
+    out.push_str(&format!(
+        "{}  {}\n",
+        output::styled(output::BOLD, &p.short),
+        output::cut(title, width - 12)
+    ));
     match (p.fill_tokens, p.window_tokens) {
         (Some(tokens), Some(window)) => {
             let share = tokens as f64 / window as f64;
-            let style = if share >= 0.8 { output::BAD } else if share >= 0.6 { output::WARN } else { output::GOOD };
+            let style = if share >= 0.8 {
+                output::BAD
+            } else if share >= 0.6 {
+                output::WARN
+            } else {
+                output::GOOD
+            };
             out.push_str(&format!(
                 "{} {:.0}% of {} tokens ({}){}\n",
                 output::styled(style, &output::bar(share, 30)),
                 share * 100.0,
                 output::tokens(window),
                 output::tokens(tokens),
-                if p.fill_is_stale { ", counted before the last compaction" } else { "" }
+                if p.fill_is_stale {
+                    ", counted before the last compaction"
+                } else {
+                    ""
+                }
             ));
         }
         _ => out.push_str("the client has not recorded a fill yet; tokens are estimates\n"),
@@ -219,8 +284,11 @@ fn draw(p: &Picture) -> String {
     ));
     let total = (p.kinds.iter().map(|k| k.tokens).sum::<u64>() + p.outside_tokens).max(1);
     out.push_str("\nby kind\n");
-    let mut rows: Vec<(&str, u64, String)> =
-        p.kinds.iter().map(|k| (k.name.as_str(), k.tokens, format!("{}×", k.count))).collect();
+    let mut rows: Vec<(&str, u64, String)> = p
+        .kinds
+        .iter()
+        .map(|k| (k.name.as_str(), k.tokens, format!("{}×", k.count)))
+        .collect();
     if p.outside_tokens > 0 {
         rows.push(("system and tools", p.outside_tokens, String::new()));
     }
@@ -230,12 +298,23 @@ fn draw(p: &Picture) -> String {
     if !p.tools.is_empty() {
         out.push_str("\nby tool\n");
         for tool in &p.tools {
-            out.push_str(&share_line(&tool.name, tool.tokens, total, &format!("{}×", tool.count), width));
+            out.push_str(&share_line(
+                &tool.name,
+                tool.tokens,
+                total,
+                &format!("{}×", tool.count),
+                width,
+            ));
         }
     }
     if !p.largest.is_empty() {
         out.push_str("\nlargest outputs\n");
-        let longest = p.largest.iter().map(|l| l.address.chars().count()).max().unwrap_or(0);
+        let longest = p
+            .largest
+            .iter()
+            .map(|l| l.address.chars().count())
+            .max()
+            .unwrap_or(0);
         for large in &p.largest {
             out.push_str(&format!(
                 "  {:>5}  {:<longest$}  {}\n",
@@ -255,7 +334,12 @@ fn draw(p: &Picture) -> String {
 fn share_line(name: &str, tokens: u64, total: u64, count: &str, width: usize) -> String {
     let share = tokens as f64 / total as f64;
     let bar = output::bar(share, width.saturating_sub(44).clamp(10, 40));
-    format!("  {:<18} {bar} {:>3.0}%  {:>5}  {count}\n", output::cut(name, 18), share * 100.0, output::tokens(tokens))
+    format!(
+        "  {:<18} {bar} {:>3.0}%  {:>5}  {count}\n",
+        output::cut(name, 18),
+        share * 100.0,
+        output::tokens(tokens)
+    )
 }
 
 fn scan_json(scan: &claude::Scan) -> serde_json::Value {
@@ -287,17 +371,30 @@ fn draw_scan(scan: &claude::Scan) -> String {
     let line = |name: &str, bytes: u64, count: &str| {
         let share = bytes as f64 / total as f64;
         let bar = output::bar(share, width.saturating_sub(58).clamp(10, 40));
-        format!("  {:<28} {bar} {:>3.0}%  {:>9}  {count}\n", output::cut(name, 28), share * 100.0, output::bytes(bytes))
+        format!(
+            "  {:<28} {bar} {:>3.0}%  {:>9}  {count}\n",
+            output::cut(name, 28),
+            share * 100.0,
+            output::bytes(bytes)
+        )
     };
     out.push_str("\nrows by kind\n");
     for kind in &scan.kinds {
-        let name = if kind.known { kind.kind.clone() } else { format!("{} (unknown)", kind.kind) };
+        let name = if kind.known {
+            kind.kind.clone()
+        } else {
+            format!("{} (unknown)", kind.kind)
+        };
         out.push_str(&line(&name, kind.bytes, &format!("{}×", kind.rows)));
     }
     if !scan.tools.is_empty() {
         out.push_str("\ntools\n");
         for tool in &scan.tools {
-            out.push_str(&line(&tool.tool, tool.input_bytes + tool.output_bytes, &format!("{}×", tool.calls)));
+            out.push_str(&line(
+                &tool.tool,
+                tool.input_bytes + tool.output_bytes,
+                &format!("{}×", tool.calls),
+            ));
         }
     }
     if !scan.largest.is_empty() {
@@ -332,7 +429,86 @@ fn draw_scan(scan: &claude::Scan) -> String {
         ));
     }
     for finding in &scan.findings {
-        out.push_str(&format!("{}\n", output::styled(output::WARN, &finding.to_string())));
+        out.push_str(&format!(
+            "{}\n",
+            output::styled(output::WARN, &finding.to_string())
+        ));
+    }
+    out
+}
+
+fn rollout_json(scan: &codex::Scan) -> serde_json::Value {
+    let sum = |s: &codex::Sum| serde_json::json!({"count": s.count, "bytes": s.bytes});
+    let named = |of: &BTreeMap<String, codex::Sum>| {
+        of.iter()
+            .map(|(name, s)| (name.clone(), sum(s)))
+            .collect::<serde_json::Map<_, _>>()
+    };
+    serde_json::json!({
+        "v": 1,
+        "lines": sum(&scan.lines),
+        "kinds": named(&scan.by_kind),
+        "tools": named(&scan.by_tool),
+        "largest": scan.largest.iter().map(|l| serde_json::json!({"address": l.address, "label": l.label, "bytes": l.bytes})).collect::<Vec<_>>(),
+        "compacted": sum(&scan.compacted),
+        "images": sum(&scan.images),
+        "unique_images": sum(&scan.unique_images),
+        "findings": scan.findings().iter().map(|f| serde_json::json!({"code": f.code, "message": f.message})).collect::<Vec<_>>(),
+    })
+}
+
+fn draw_rollout(scan: &codex::Scan, largest: usize) -> String {
+    let width = env::columns();
+    let total = scan.lines.bytes.max(1);
+    let mut out = format!(
+        "{} in {} lines\n",
+        output::bytes(scan.lines.bytes),
+        scan.lines.count
+    );
+    let mut section = |title: &str, of: &BTreeMap<String, codex::Sum>| {
+        let mut rows: Vec<_> = of.iter().collect();
+        rows.sort_by_key(|(_, s)| std::cmp::Reverse(s.bytes));
+        out.push_str(&format!("\n{title}\n"));
+        for (name, s) in rows {
+            let share = s.bytes as f64 / total as f64;
+            let bar = output::bar(share, width.saturating_sub(58).clamp(10, 40));
+            out.push_str(&format!(
+                "  {:<28} {bar} {:>3.0}%  {:>9}  {}×\n",
+                output::cut(name, 28),
+                share * 100.0,
+                output::bytes(s.bytes),
+                s.count
+            ));
+        }
+    };
+    section("lines by kind", &scan.by_kind);
+    section("outputs by tool", &scan.by_tool);
+    out.push_str("\nlargest outputs\n");
+    for large in scan.largest.iter().take(largest) {
+        out.push_str(&format!(
+            "  {:>9}  {}  {}\n",
+            output::bytes(large.bytes),
+            large.address,
+            output::cut(&large.label, 60)
+        ));
+    }
+    out.push_str(&format!(
+        "\n{} compactions hold {}; {} images hold {}, {} of them different ({})\n",
+        scan.compacted.count,
+        output::bytes(scan.compacted.bytes),
+        scan.images.count,
+        output::bytes(scan.images.bytes),
+        scan.unique_images.count,
+        output::bytes(scan.unique_images.bytes)
+    ));
+    for finding in scan.findings() {
+        out.push_str(&format!(
+            "{}\n",
+            output::styled(
+                output::WARN,
+                &format!("{}: {}", finding.code, finding.message)
+            )
+        ));
     }
     out
 }

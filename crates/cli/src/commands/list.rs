@@ -1,6 +1,9 @@
+//! `ctxfold list`.
+
 use std::time::Duration;
 
 use ctxfold_session_claude as claude;
+use ctxfold_session_codex as codex;
 
 use super::Context;
 use crate::agent::{self, Agent};
@@ -48,13 +51,17 @@ pub(crate) fn age(text: &str) -> Result<Duration, String> {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    Size::parse(text).map(Size::number).ok_or_else(|| format!("{text} is no size such as 2MB"))
+    Size::parse(text)
+        .map(Size::number)
+        .ok_or_else(|| format!("{text} is no size such as 2MB"))
 }
 
 /// One line of the list, whatever the agent.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Item {
     pub(crate) agent: &'static str,
+    /// The part of the identifier that people type.
+    pub(crate) short: String,
     pub(crate) id: String,
     pub(crate) path: std::path::PathBuf,
     pub(crate) cwd: Option<String>,
@@ -66,6 +73,8 @@ pub(crate) struct Item {
     pub(crate) window_tokens: Option<u64>,
     pub(crate) model: Option<String>,
     pub(crate) live_pid: Option<u32>,
+    /// `archived`, `compressed` or `missing`, where a thread is.
+    pub(crate) state: Option<&'static str>,
 }
 
 impl Args {
@@ -98,25 +107,84 @@ impl Args {
             filter.idle = self.idle;
             filter.now = Some(cx.env.now());
             let store = claude::Store::new(&cx.env.claude_root);
-            items.extend(store.list(&filter, &claude::SystemProcesses)?.into_iter().map(|s| Item {
-                agent: Agent::Claude.name(),
-                window_tokens: s.fill.map(|f| {
-                    f.window.unwrap_or_else(|| agent::assumed_window(s.model.as_deref(), f.tokens))
-                }),
-                fill_tokens: s.fill.map(|f| f.tokens),
-                id: s.id,
-                path: s.path,
-                cwd: s.cwd,
-                title: s.title,
-                last_prompt: s.last_prompt,
-                active_ms: s.active_ms,
-                bytes: s.size,
-                model: s.model,
-                live_pid: s.live.map(|l| l.pid),
-            }));
+            items.extend(
+                store
+                    .list(&filter, &claude::SystemProcesses)?
+                    .into_iter()
+                    .map(|s| Item {
+                        agent: Agent::Claude.name(),
+                        window_tokens: s.fill.map(|f| {
+                            f.window.unwrap_or_else(|| {
+                                agent::assumed_window(s.model.as_deref(), f.tokens)
+                            })
+                        }),
+                        fill_tokens: s.fill.map(|f| f.tokens),
+                        short: agent::short(&s.id).to_owned(),
+                        id: s.id,
+                        path: s.path,
+                        cwd: s.cwd,
+                        title: s.title,
+                        last_prompt: s.last_prompt,
+                        active_ms: s.active_ms,
+                        bytes: s.size,
+                        model: s.model,
+                        live_pid: s.live.map(|l| l.pid),
+                        state: None,
+                    }),
+            );
+        }
+        if self.agent != Some(Agent::Claude) && cx.env.codex_home.is_dir() {
+            items.extend(self.threads(cx));
         }
         items.sort_by_key(|i| std::cmp::Reverse(i.active_ms));
         Ok(items)
+    }
+
+    /// The threads of Codex. Archived and compressed ones are named as such.
+    fn threads(&self, cx: &Context) -> Vec<Item> {
+        let store = codex::Store::new(&cx.env.codex_home);
+        let (entries, findings) = store.entries();
+        for finding in findings {
+            cx.say(&format!("ctxfold: {}: {}", finding.code, finding.message));
+        }
+        let wanted = entries.into_iter().filter(|e| {
+            let idle_ms = u64::try_from(cx.env.now_ms() - e.updated_ms).unwrap_or(0);
+            (self.all || e.cwd.as_deref() == Some(&cx.env.cwd))
+                && e.bytes >= self.min_size.unwrap_or(0)
+                && self
+                    .idle
+                    .is_none_or(|idle| u128::from(idle_ms) >= idle.as_millis())
+        });
+        wanted
+            .map(|e| {
+                let fill = codex::fill(&e.path).ok().flatten();
+                let state = if e.missing {
+                    Some("missing")
+                } else if e.archived {
+                    Some("archived")
+                } else if e.compressed {
+                    Some("compressed")
+                } else {
+                    None
+                };
+                Item {
+                    agent: Agent::Codex.name(),
+                    short: agent::codex_short(&e.id).to_owned(),
+                    id: e.id,
+                    path: e.path,
+                    cwd: e.cwd.map(|c| c.to_string_lossy().into_owned()),
+                    title: e.title,
+                    last_prompt: None,
+                    active_ms: Some(e.updated_ms),
+                    bytes: e.bytes,
+                    fill_tokens: fill.map(|f| f.tokens),
+                    window_tokens: fill.and_then(|f| f.window),
+                    model: None,
+                    live_pid: None,
+                    state,
+                }
+            })
+            .collect()
     }
 
     fn line(&self, cx: &Context, item: &Item) -> String {
@@ -127,19 +195,35 @@ impl Args {
         let fill = match (item.fill_tokens, item.window_tokens) {
             (Some(tokens), Some(window)) => {
                 let share = tokens as f64 / window as f64;
-                format!("{} {:>3.0}% {:>5}", output::bar(share, 8), share * 100.0, output::tokens(tokens))
+                format!(
+                    "{} {:>3.0}% {:>5}",
+                    output::bar(share, 8),
+                    share * 100.0,
+                    output::tokens(tokens)
+                )
             }
             _ => format!("{:19}", ""),
         };
-        let live = if item.live_pid.is_some() { output::styled(output::GOOD, "live") } else { "    ".to_owned() };
-        let title = item.title.as_deref().or(item.last_prompt.as_deref()).unwrap_or("(no title)");
+        let live = if item.live_pid.is_some() {
+            output::styled(output::GOOD, "live")
+        } else {
+            format!("{:4}", item.state.unwrap_or_default())
+        };
+        let title = item
+            .title
+            .as_deref()
+            .or(item.last_prompt.as_deref())
+            .unwrap_or("(no title)");
         let folder = match (&item.cwd, self.all) {
-            (Some(cwd), true) => format!("  {}", output::styled(output::DIM, &cx.env.show(cwd.as_ref()))),
+            (Some(cwd), true) => format!(
+                "  {}",
+                output::styled(output::DIM, &cx.env.show(cwd.as_ref()))
+            ),
             _ => String::new(),
         };
         format!(
             "{}  {:<6} {age:>7}  {:>9}  {fill}  {live}  {}{folder}\n",
-            output::styled(output::BOLD, agent::short(&item.id)),
+            output::styled(output::BOLD, &item.short),
             item.agent,
             output::bytes(item.bytes),
             output::cut(title, 48),

@@ -5,12 +5,17 @@ mod compact;
 mod completions;
 mod config;
 mod doctor;
+mod idle;
 mod inspect;
 mod list;
+mod mod_;
 mod models;
+mod resume;
 mod stats;
 mod undo;
 mod unfold;
+
+pub(crate) use compact::write;
 
 use std::process::ExitCode;
 
@@ -24,8 +29,15 @@ use crate::{exit, output};
 
 /// Fold long conversations of coding agents, with every folded part within reach
 #[derive(Debug, Parser)]
-#[command(name = "ctxfold", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Exit codes: 0 done, 1 input, 2 usage, 3 refused, 4 model or network, 255 bug.")]
+#[command(
+    name = "ctxfold",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 input, 2 usage, 3 refused, 4 model or network, 255 bug."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -45,9 +57,13 @@ enum Command {
     Check(check::Args),
     Stats(stats::Args),
     Doctor(doctor::Args),
+    Idle(idle::Args),
+    Resume(resume::Args),
     Models(models::Args),
     Config(config::Args),
     Completions(completions::Args),
+    #[command(name = "mod")]
+    Mod(mod_::Args),
 }
 
 /// Which conversation a command is about.
@@ -88,7 +104,11 @@ pub(crate) fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let code = if error.use_stderr() { exit::USAGE } else { exit::DONE };
+            let code = if error.use_stderr() {
+                exit::USAGE
+            } else {
+                exit::DONE
+            };
             // Help into a closed pipe is nobody's error.
             let _ = error.print();
             return ExitCode::from(code);
@@ -115,7 +135,11 @@ fn dispatch(cli: Cli) -> CommandResult {
         return args.run(&env, cli.quiet);
     }
     let config = Config::read(&env)?;
-    let cx = Context { env, config, quiet: cli.quiet };
+    let cx = Context {
+        env,
+        config,
+        quiet: cli.quiet,
+    };
     match cli.command {
         Command::Compact(args) => args.run(&cx),
         Command::Inspect(args) => args.run(&cx),
@@ -125,7 +149,10 @@ fn dispatch(cli: Cli) -> CommandResult {
         Command::Check(args) => args.run(&cx),
         Command::Stats(args) => args.run(&cx),
         Command::Doctor(args) => args.run(&cx),
+        Command::Idle(args) => args.run(&cx),
+        Command::Resume(args) => args.run(&cx),
         Command::Models(args) => args.run(&cx),
+        Command::Mod(args) => args.run(&cx),
         Command::Config(_) | Command::Completions(_) => Ok(()),
     }
 }

@@ -1,3 +1,5 @@
+//! `ctxfold models`.
+
 use std::time::Duration;
 
 use super::Context;
@@ -26,7 +28,11 @@ impl Args {
         }
         let mut text = String::new();
         for model in &models {
-            let here = if model.id == cx.config.text("gemini.model") { "*" } else { " " };
+            let here = if model.id == cx.config.text("gemini.model") {
+                "*"
+            } else {
+                " "
+            };
             text.push_str(&format!("{here} {}\n", model.id));
         }
         output::data(&text)

@@ -1,3 +1,5 @@
+//! `ctxfold stats`: totals of the journal.
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -42,7 +44,9 @@ impl Args {
                     failed += 1;
                 }
                 Entry::Done(done) => {
-                    let mode = open.remove(&done.id).map_or_else(|| "?".to_owned(), |b| b.mode);
+                    let mode = open
+                        .remove(&done.id)
+                        .map_or_else(|| "?".to_owned(), |b| b.mode);
                     if mode == "undo" {
                         undone += 1;
                         continue;
@@ -77,7 +81,11 @@ impl Args {
                 output::tokens(t.tokens_saved)
             ));
             if t.model_in > 0 {
-                text.push_str(&format!("  for {} in, {} out", output::tokens(t.model_in), output::tokens(t.model_out)));
+                text.push_str(&format!(
+                    "  for {} in, {} out",
+                    output::tokens(t.model_in),
+                    output::tokens(t.model_out)
+                ));
             }
             text.push('\n');
         }

@@ -1,3 +1,5 @@
+//! `ctxfold undo`.
+
 use super::{Context, Which};
 use crate::agent::{self, Conversation};
 use crate::error::CommandResult;
@@ -31,19 +33,23 @@ impl Args {
         let before: Size = conversation.transcript().measure().into();
         let ready = conversation.prepare_undo(&cx.env)?;
         let journal = Journal::new(&cx.env.state_dir);
-        let written = super::compact::write(cx, &journal, &conversation, ready, "undo", |id, w| Done {
-            id: id.to_owned(),
-            len_after: w.len_after,
-            sha256: w.sha256.clone(),
-            before,
-            after: before,
-            truncated: 0,
-            dropped: 0,
-            model: None,
-            model_in: 0,
-            model_out: 0,
-        })?;
-        let now: Size = Conversation::open(&place, None)?.transcript().measure().into();
+        let written =
+            super::compact::write(cx, &journal, &conversation, ready, "undo", |id, w| Done {
+                id: id.to_owned(),
+                len_after: w.len_after,
+                sha256: w.sha256.clone(),
+                before,
+                after: before,
+                truncated: 0,
+                dropped: 0,
+                model: None,
+                model_in: 0,
+                model_out: 0,
+            })?;
+        let now: Size = Conversation::open(&place, None)?
+            .transcript()
+            .measure()
+            .into();
         if self.json {
             return output::json(&serde_json::json!({
                 "v": 1, "undone": true, "len_before": written.len_before, "len_after": written.len_after,
@@ -52,10 +58,21 @@ impl Args {
         }
         cx.say(&output::styled(
             output::GOOD,
-            &format!("ctxfold: undone: {} → {} messages", before.messages, now.messages),
+            &format!(
+                "ctxfold: undone: {} → {} messages",
+                before.messages, now.messages
+            ),
         ));
-        cx.say(&format!("  before  {} · about {} tokens", output::bytes(before.bytes), output::tokens(before.tokens)));
-        cx.say(&format!("  now     {} · about {} tokens", output::bytes(now.bytes), output::tokens(now.tokens)));
+        cx.say(&format!(
+            "  before  {} · about {} tokens",
+            output::bytes(before.bytes),
+            output::tokens(before.tokens)
+        ));
+        cx.say(&format!(
+            "  now     {} · about {} tokens",
+            output::bytes(now.bytes),
+            output::tokens(now.tokens)
+        ));
         Ok(())
     }
 }

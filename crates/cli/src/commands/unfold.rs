@@ -1,10 +1,13 @@
+//! `ctxfold unfold`: folded outputs, by address or by search.
+
 use std::path::PathBuf;
 
 use ctxfold_session_claude as claude;
+use ctxfold_session_codex as codex;
 use regex::Regex;
 
 use super::Context;
-use crate::agent::{self, Agent, Place};
+use crate::agent::{self, Agent};
 use crate::error::{CommandError, CommandResult};
 use crate::output;
 
@@ -26,6 +29,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SESSION", requires = "search")]
     session: Option<String>,
 
+    /// Whose session it is, where both agents have one
+    #[arg(long, value_enum, requires = "search")]
+    agent: Option<Agent>,
+
     /// Most hits to print
     #[arg(long, default_value_t = 50, requires = "search")]
     limit: usize,
@@ -45,36 +52,56 @@ impl Args {
     }
 
     fn one(&self, cx: &Context, text: &str) -> CommandResult {
-        let address: claude::Address = text
-            .parse()
-            .map_err(|e: claude::Error| CommandError::usage(e.to_string()))?;
-        let path = claude::Store::new(&cx.env.claude_root)
-            .find(address.session(), Some(&cx.env.cwd))
-            .or_else(|e| journaled(cx, address.session()).ok_or(e))?;
-        let folded = claude::unfold(&path, &address)?;
+        let folded = match claude_output(cx, text) {
+            Ok(folded) => folded,
+            Err(error) => codex_output(cx, text).unwrap_or(Err(error))?,
+        };
         if self.json {
-            return output::json(&json(&folded));
+            return output::json(&folded);
         }
         for part in &folded.parts {
-            if let claude::FoldedPart::Image { media_type, base64 } = part {
+            if let Piece::Image { media_type, base64 } = part {
                 cx.say(&format!(
                     "ctxfold: an image ({media_type}, {}) is left out; --json prints it",
                     output::bytes(base64.len() as u64)
                 ));
             }
         }
-        output::raw(folded.text().as_bytes())
+        output::raw(folded.text.as_bytes())
     }
 
     fn search(&self, cx: &Context, pattern: &str) -> CommandResult {
         let regex = Regex::new(pattern).map_err(|e| CommandError::usage(e.to_string()))?;
-        let place = agent::locate(&cx.env, self.session.as_deref(), Some(Agent::Claude))?;
-        let hits = self.hits(&place, &regex)?;
+        let place = agent::locate(&cx.env, self.session.as_deref(), self.agent)?;
+        let mut hits = Vec::new();
+        let mut visit = |address: &str, label: &str, text: &str| {
+            for (index, line) in text.lines().enumerate() {
+                if hits.len() < self.limit && regex.is_match(line) {
+                    hits.push(Hit {
+                        address: address.to_owned(),
+                        label: label.to_owned(),
+                        line: index + 1,
+                        text: output::cut(line, 400),
+                    });
+                }
+            }
+            hits.len() < self.limit
+        };
+        match place.agent {
+            Agent::Claude => {
+                claude::folded(&place.path, &mut |f| visit(&f.address, &f.label, &f.text()))?;
+            }
+            Agent::Codex => codex::folded(&place.codex_store(), &place.path, &mut |f| {
+                visit(&f.address, &f.label, &f.text())
+            })?,
+        }
         if self.json {
             return output::json(&serde_json::json!({ "v": 1, "hits": hits }));
         }
         if hits.is_empty() {
-            return Err(CommandError::input(format!("nothing that was folded matches {pattern}")));
+            return Err(CommandError::input(format!(
+                "nothing that was folded matches {pattern}"
+            )));
         }
         let mut out = String::new();
         for hit in &hits {
@@ -82,24 +109,92 @@ impl Args {
         }
         output::data(&out)
     }
+}
 
-    fn hits(&self, place: &Place, regex: &Regex) -> CommandResult<Vec<Hit>> {
-        let mut hits = Vec::new();
-        claude::folded(&place.path, &mut |folded| {
-            for (index, line) in folded.text().lines().enumerate() {
-                if regex.is_match(line) && hits.len() < self.limit {
-                    hits.push(Hit {
-                        address: folded.address.clone(),
-                        label: folded.label.clone(),
-                        line: index + 1,
-                        text: output::cut(line, 400),
-                    });
+/// An output, whatever the agent. Format version 1.
+#[derive(Debug, serde::Serialize)]
+struct Unfolded {
+    v: u32,
+    address: String,
+    tool: String,
+    label: String,
+    at_ms: Option<i64>,
+    parts: Vec<Piece>,
+    #[serde(skip)]
+    text: String,
+}
+
+#[derive(Debug, serde::Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Piece {
+    Text { text: String },
+    Image { media_type: String, base64: String },
+    Other { json: String },
+}
+
+fn claude_output(cx: &Context, text: &str) -> CommandResult<Unfolded> {
+    let address: claude::Address = text
+        .parse()
+        .map_err(|e: claude::Error| CommandError::usage(e.to_string()))?;
+    let path = claude::Store::new(&cx.env.claude_root)
+        .find(address.session(), Some(&cx.env.cwd))
+        .or_else(|e| journaled(cx, address.session()).ok_or(e))?;
+    let folded = claude::unfold(&path, &address)?;
+    let parts = folded.parts.iter().map(|part| match part {
+        claude::FoldedPart::Text(text) => Piece::Text { text: text.clone() },
+        claude::FoldedPart::Image { media_type, base64 } => Piece::Image {
+            media_type: media_type.clone(),
+            base64: base64.clone(),
+        },
+        claude::FoldedPart::Json(json) => Piece::Other { json: json.clone() },
+        _ => Piece::Other {
+            json: "null".to_owned(),
+        },
+    });
+    Ok(Unfolded {
+        v: 1,
+        text: folded.text(),
+        parts: parts.collect(),
+        address: folded.address.clone(),
+        tool: folded.tool.clone(),
+        label: folded.label.clone(),
+        at_ms: folded.at_ms,
+    })
+}
+
+/// The same in Codex's threads; `None` where no thread has the address's beginning.
+fn codex_output(cx: &Context, text: &str) -> Option<CommandResult<Unfolded>> {
+    let address: codex::Address = text.parse().ok()?;
+    let store = codex::Store::new(&cx.env.codex_home);
+    let thread = store
+        .find(&codex::Query::Text(address.thread().to_owned()))
+        .ok()?;
+    Some(
+        codex::unfold(&store, &thread.path, &address)
+            .map_err(CommandError::from)
+            .map(|folded| {
+                let parts = folded.parts.iter().map(|part| match part {
+                    codex::FoldedPart::Text(text) => Piece::Text { text: text.clone() },
+                    codex::FoldedPart::Image { media_type, base64 } => Piece::Image {
+                        media_type: media_type.clone(),
+                        base64: base64.clone(),
+                    },
+                    codex::FoldedPart::Json(json) => Piece::Other { json: json.clone() },
+                    _ => Piece::Other {
+                        json: "null".to_owned(),
+                    },
+                });
+                Unfolded {
+                    v: 1,
+                    text: folded.text(),
+                    parts: parts.collect(),
+                    address: folded.address.clone(),
+                    tool: folded.tool.clone(),
+                    label: folded.label.clone(),
+                    at_ms: folded.at_ms,
                 }
-            }
-            hits.len() < self.limit
-        })?;
-        Ok(hits)
-    }
+            }),
+    )
 }
 
 /// A line that matches.
@@ -114,28 +209,13 @@ struct Hit {
 
 /// The file of a session that was compacted outside the usual folders.
 fn journaled(cx: &Context, beginning: &str) -> Option<PathBuf> {
-    let lines = crate::journal::Journal::new(&cx.env.state_dir).read().ok()?;
+    let lines = crate::journal::Journal::new(&cx.env.state_dir)
+        .read()
+        .ok()?;
     lines.into_iter().rev().find_map(|line| match line.entry {
-        crate::journal::Entry::Begin(b) if b.session.starts_with(beginning) && b.path.is_file() => Some(b.path),
+        crate::journal::Entry::Begin(b) if b.session.starts_with(beginning) && b.path.is_file() => {
+            Some(b.path)
+        }
         _ => None,
-    })
-}
-
-fn json(folded: &claude::Folded) -> serde_json::Value {
-    let parts: Vec<_> = folded
-        .parts
-        .iter()
-        .map(|part| match part {
-            claude::FoldedPart::Text(text) => serde_json::json!({"type": "text", "text": text}),
-            claude::FoldedPart::Image { media_type, base64 } => {
-                serde_json::json!({"type": "image", "media_type": media_type, "base64": base64})
-            }
-            claude::FoldedPart::Json(raw) => serde_json::json!({"type": "other", "json": raw}),
-            _ => serde_json::Value::Null,
-        })
-        .collect();
-    serde_json::json!({
-        "v": 1, "address": folded.address, "tool": folded.tool, "label": folded.label,
-        "at_ms": folded.at_ms, "parts": parts,
     })
 }
