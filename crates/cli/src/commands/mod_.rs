@@ -103,5 +103,7 @@ fn wish(cx: &Context, handed: &Handed<'_>) -> Wish {
     }
     wish.instructions.clone_from(&handed.instructions);
     wish.progress = false;
+    // When the model fails, the client's own summary is the fallback.
+    wish.fallback = false;
     wish
 }
