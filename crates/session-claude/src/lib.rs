@@ -51,6 +51,7 @@ mod keys;
 mod lines;
 mod live;
 mod probe;
+mod repair;
 mod row;
 mod scan;
 mod secret;

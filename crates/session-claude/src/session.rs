@@ -9,6 +9,7 @@ use ctxfold_transcript::{Block, Content, Plan, Transcript};
 use crate::chain::{self, Chain};
 use crate::findings::Code;
 use crate::live::{self, Live};
+use crate::repair;
 use crate::row::{self, Line};
 use crate::transcript::{self, Place};
 use crate::undo;
@@ -182,6 +183,16 @@ impl Session {
     /// When the file was never compacted, or when rows that the old conversation needs are gone.
     pub fn prepare_undo(&self, stamp: &Stamp) -> Result<Append, Error> {
         let written = undo::undo(self, stamp)?;
+        self.append(written, stamp)
+    }
+
+    /// Makes the rows that make a damaged conversation whole for the client: rows of damaged lines
+    /// again, and a boundary that lists the branch. Writes nothing.
+    ///
+    /// # Errors
+    /// When nothing is damaged ([`ErrorKind::NothingToGain`]), or when too little is left.
+    pub fn prepare_repair(&self, stamp: &Stamp) -> Result<Append, Error> {
+        let written = repair::repair(self, stamp)?;
         self.append(written, stamp)
     }
 

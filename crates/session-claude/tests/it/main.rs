@@ -6,6 +6,7 @@
 
 mod check;
 mod lines;
+mod repair;
 mod scan;
 mod session;
 mod store;
