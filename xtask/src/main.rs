@@ -10,6 +10,7 @@
 mod bench;
 mod clients;
 mod fuzz;
+mod package;
 mod shell;
 mod test;
 mod tidy;
@@ -46,6 +47,11 @@ const TASKS: &[Task] = &[
         name: "fuzz",
         help: "build the fuzz targets and run them [--seconds N] [TARGET...]",
         run: fuzz::run,
+    },
+    Task {
+        name: "package",
+        help: "put the binary and the plugins together in dist/, or check a package",
+        run: package::run,
     },
     Task {
         name: "bench",
