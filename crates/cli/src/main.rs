@@ -14,8 +14,11 @@ mod journal;
 mod mod_session;
 mod output;
 mod plan_json;
+mod watch;
 
 fn main() -> std::process::ExitCode {
-    exit::catch_bugs();
-    commands::run()
+    commands::answer_host().unwrap_or_else(|| {
+        exit::catch_bugs();
+        commands::run()
+    })
 }

@@ -23,6 +23,8 @@ pub struct Input {
     pub current_dir: Option<String>,
     /// The folder in which the client was started.
     pub project_dir: Option<String>,
+    /// The conversation's file.
+    pub transcript_path: Option<String>,
     /// The prompt cache, when the client says.
     pub cache: Option<Cache>,
     context: Context,
@@ -77,6 +79,7 @@ impl Input {
             model_id: full(model.string("id")),
             current_dir: full(workspace.string("current_dir")),
             project_dir: full(workspace.string("project_dir")),
+            transcript_path: full(root.string("transcript_path")),
             cache: root.object("prompt_cache").and_then(|cache| {
                 Some(Cache {
                     warm: cache.bool("warm")?,

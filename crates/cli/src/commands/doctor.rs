@@ -3,7 +3,7 @@
 use ctxfold_session_claude as claude;
 use ctxfold_session_codex as codex;
 
-use super::Context;
+use super::{Context, monitor};
 use crate::config::{self, KeySource};
 use crate::error::CommandResult;
 use crate::journal::Journal;
@@ -151,6 +151,24 @@ impl Args {
                 }
             }
             Err(e) => add("journal", false, e.to_string()),
+        }
+        let calls = crate::watch::callers(env);
+        let shown: Vec<_> = calls.iter().map(|path| env.show(path)).collect();
+        if calls.is_empty() {
+            add(
+                "hooks",
+                true,
+                "no settings of Claude Code name ctxfold: it warns where a plugin or a hook calls it".into(),
+            );
+        } else {
+            add("hooks", true, format!("named in {}", shown.join(", ")));
+        }
+        match crate::agent::locate(env, None, None) {
+            Ok(place) => match monitor::Report::of(env, &cx.config, &place) {
+                Ok(report) => add("monitor", report.is_watching(), report.line()),
+                Err(e) => add("monitor", false, e.to_string()),
+            },
+            Err(_) => add("monitor", true, "no session of this folder yet".into()),
         }
         if self.json {
             return output::json(&serde_json::json!({"v": 1, "checks": checks}));

@@ -5,18 +5,22 @@ mod compact;
 mod completions;
 mod config;
 mod doctor;
+mod hook;
 mod idle;
 mod inspect;
 mod list;
 mod mod_;
 mod models;
+mod monitor;
 mod resume;
 mod stats;
+mod statusline;
 mod undo;
 mod unfold;
 
 pub(crate) use compact::write;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -59,6 +63,9 @@ enum Command {
     Doctor(doctor::Args),
     Idle(idle::Args),
     Resume(resume::Args),
+    Monitor(monitor::Args),
+    Statusline(statusline::Args),
+    Hook(hook::Args),
     Models(models::Args),
     Config(config::Args),
     Completions(completions::Args),
@@ -99,6 +106,23 @@ pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
 
+/// Answers a host that waits, if that is what the process was started for. Hosts start it for every
+/// tool call and every redraw: nothing is parsed or read that is not needed, and no argument is an
+/// error.
+pub(crate) fn answer_host() -> Option<ExitCode> {
+    let mut words = std::env::args_os().skip(1);
+    let command = words.next()?;
+    let words: Vec<OsString> = words.collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        return None;
+    }
+    match command.to_str()? {
+        "hook" => Some(hook::Args::of(&words).run()),
+        "statusline" => Some(statusline::Args::of(&words).run()),
+        _ => None,
+    }
+}
+
 /// Runs the process's command line.
 pub(crate) fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -113,6 +137,11 @@ pub(crate) fn run() -> ExitCode {
             let _ = error.print();
             return ExitCode::from(code);
         }
+    };
+    let cli = match cli.command {
+        Command::Hook(args) => return args.run(),
+        Command::Statusline(args) => return args.run(),
+        _ => cli,
     };
     match dispatch(cli) {
         Ok(()) => ExitCode::from(exit::DONE),
@@ -131,7 +160,6 @@ fn dispatch(cli: Cli) -> CommandResult {
         return args.run();
     }
     if let Command::Config(args) = cli.command {
-        // It must run on a broken file too, to repair it.
         return args.run(&env, cli.quiet);
     }
     let config = Config::read(&env)?;
@@ -149,10 +177,16 @@ fn dispatch(cli: Cli) -> CommandResult {
         Command::Check(args) => args.run(&cx),
         Command::Stats(args) => args.run(&cx),
         Command::Doctor(args) => args.run(&cx),
+        Command::Repair(args) => args.run(&cx),
         Command::Idle(args) => args.run(&cx),
         Command::Resume(args) => args.run(&cx),
         Command::Models(args) => args.run(&cx),
         Command::Mod(args) => args.run(&cx),
-        Command::Config(_) | Command::Completions(_) => Ok(()),
+        Command::Monitor(args) => args.run(&cx),
+        // Done above.
+        Command::Config(_)
+        | Command::Completions(_)
+        | Command::Hook(_)
+        | Command::Statusline(_) => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use ctxfold_compactor::idle::Verdict;
 
-use super::{Context, Which};
+use super::{Context, Which, monitor};
 use crate::agent::{self, Agent, Place};
 use crate::error::{CommandError, CommandResult};
 use crate::{env, idle, output};
@@ -45,6 +45,9 @@ impl Args {
             agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?
         };
         let id = agent::id(&place)?;
+        if let Some(crumb) = monitor::last_breadcrumb(&cx.env, &id) {
+            cx.say(&format!("ctxfold: {crumb}"));
+        }
         if !self.no_compact {
             self.compact(cx, &place);
         }

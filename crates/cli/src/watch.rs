@@ -1,0 +1,275 @@
+//! What the monitor's commands share: its store, its rules, and readings of a conversation's fill.
+//!
+//! Readings come, best first, from the conversation's own file and from the bridge that a
+//! statusline wrote. Files are named by a host, so only regular files are opened, and only a
+//! bounded part of their end is read.
+
+mod gemini;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ctxfold_hook::Host;
+use ctxfold_monitor::{
+    Bridge, Limit, Overrides, Places, Reading, SessionId, Settings, Source, Store, Thresholds, Why,
+    assumed_window, find_planning, read_settings,
+};
+use ctxfold_session_claude as claude;
+use ctxfold_session_codex as codex;
+
+use crate::config::{Config, Size};
+use crate::env::{self, Env};
+
+/// The settings files of Claude Code that call us or enable a plugin of ours, for people who miss a
+/// warning.
+pub(crate) fn callers(env: &Env) -> Vec<PathBuf> {
+    let files = ["settings.json", "settings.local.json"];
+    [env.claude_root.clone(), env.cwd.join(".claude")]
+        .into_iter()
+        .flat_map(|folder| files.map(|name| folder.join(name)))
+        .filter(|path| read_settings(path).is_some_and(|text| text.contains("ctxfold")))
+        .collect()
+}
+
+/// The monitor's files.
+pub(crate) fn store() -> Store {
+    let temp = ["TMPDIR", "TMP", "TEMP"].into_iter().find_map(env::var);
+    Store::open(&Places {
+        runtime: env::var("XDG_RUNTIME_DIR").map(Into::into),
+        temp: temp.map_or_else(|| PathBuf::from("/tmp"), Into::into),
+    })
+}
+
+/// When to warn, and who said so.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// The rules.
+    pub(crate) config: ctxfold_monitor::Config,
+    /// What is wrong with the user's settings; then the defaults hold.
+    pub(crate) problem: Option<String>,
+}
+
+impl Rules {
+    /// The user's settings under those of the project that a folder belongs to.
+    pub(crate) fn read(env: &Env, user: &Config, folder: &Path) -> Rules {
+        let (mut config, mut problem) = (ctxfold_monitor::Config::default(), None);
+        let percent = |name| user.number(name) as f64;
+        match Thresholds::new(percent("monitor.warning"), percent("monitor.critical")) {
+            Ok(Some(thresholds)) => config.thresholds = thresholds,
+            Ok(None) => config.enabled = false,
+            Err(error) => problem = Some(error.to_string()),
+        }
+        if !user.switch("monitor.enabled") {
+            config.enabled = false;
+        }
+        Rules {
+            config: config.with_planning(&find_planning(folder, env.home.as_deref())),
+            problem,
+        }
+    }
+}
+
+/// The conversation that a reading is of.
+#[derive(Debug)]
+pub(crate) struct Subject<'a> {
+    /// Whose it is.
+    pub(crate) host: Host,
+    /// Its identifier.
+    pub(crate) id: &'a SessionId,
+    /// Its file, where the host named one.
+    pub(crate) transcript: Option<&'a Path>,
+    /// The model, where the host named it.
+    pub(crate) model: Option<&'a str>,
+    /// The project's folder.
+    pub(crate) folder: &'a Path,
+}
+
+/// Who said how many tokens are 100 %.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScaleFrom {
+    /// A statusline, in the bridge.
+    Statusline,
+    /// The client compacts by itself there.
+    Compaction,
+    /// Automatic compaction is off: the model's window.
+    Window,
+    /// The window that the client recorded in the rollout.
+    Rollout,
+}
+
+impl fmt::Display for ScaleFrom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ScaleFrom::Statusline => "as the statusline told",
+            ScaleFrom::Compaction => "where the client compacts by itself",
+            ScaleFrom::Window => "the model's window, since automatic compaction is off",
+            ScaleFrom::Rollout => "the window that the client recorded",
+        })
+    }
+}
+
+/// Why a conversation's own file gives no reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The host named no file.
+    NoFile,
+    /// What lies there is no file that can be read.
+    Unreadable,
+    /// It holds no usage yet.
+    NoUsage,
+    /// It was compacted, and no answer came since.
+    Compacted,
+    /// Nobody says how large the model's window is.
+    NoWindow,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Missing::NoFile => "no file is known",
+            Missing::Unreadable => "the file cannot be read",
+            Missing::NoUsage => "the file holds no usage yet",
+            Missing::Compacted => "no answer has come since the compaction",
+            Missing::NoWindow => {
+                "nobody says how large the model's window is; `ctxfold config set window 200k` does"
+            }
+        })
+    }
+}
+
+/// A conversation's fill, and where it comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured {
+    /// The reading.
+    pub(crate) reading: Option<Reading>,
+    /// Who said what it is measured against.
+    pub(crate) scale: Option<ScaleFrom>,
+    /// Why the conversation's own file gave none.
+    pub(crate) missing: Option<Missing>,
+}
+
+/// Measures a conversation: by its own file, else by the bridge.
+pub(crate) fn measure(env: &Env, user: &Config, store: &Store, of: &Subject<'_>) -> Measured {
+    let bridge = store.bridge(of.id);
+    match from_file(env, user, of, bridge.as_ref()) {
+        Ok((reading, scale)) => Measured {
+            reading: Some(reading),
+            scale: Some(scale),
+            missing: None,
+        },
+        // The bridge is of the time before the compaction.
+        Err(missing @ Missing::Compacted) => Measured {
+            reading: None,
+            scale: None,
+            missing: Some(missing),
+        },
+        Err(missing) => Measured {
+            reading: bridge.map(|bridge| bridge.reading()),
+            scale: bridge
+                .and_then(|bridge| bridge.tokens)
+                .map(|_| ScaleFrom::Statusline),
+            missing: Some(missing),
+        },
+    }
+}
+
+fn from_file(
+    env: &Env,
+    user: &Config,
+    of: &Subject<'_>,
+    bridge: Option<&Bridge>,
+) -> Result<(Reading, ScaleFrom), Missing> {
+    let path = of.transcript.ok_or(Missing::NoFile)?;
+    let changed = changed(path).ok_or(Missing::Unreadable)?;
+    let reading = |used, limit, at| Reading::of_tokens(used, limit, Source::Transcript, Some(at));
+    match of.host {
+        Host::Codex => {
+            let fill = codex::fill(path).map_err(|_| Missing::Unreadable)?;
+            let fill = fill.ok_or(Missing::NoUsage)?;
+            if fill.stale {
+                return Err(Missing::Compacted);
+            }
+            let window = fill.window.ok_or(Missing::NoWindow)?;
+            Ok((reading(fill.tokens, window, changed), ScaleFrom::Rollout))
+        }
+        Host::Gemini | Host::Antigravity => {
+            let used = gemini::tokens(path).ok_or(Missing::NoUsage)?;
+            let limit = gemini::limit(env.home.as_deref(), of.folder);
+            Ok((reading(used, limit, changed), ScaleFrom::Compaction))
+        }
+        _ => {
+            let tail = claude::read_tail(path).map_err(|_| Missing::Unreadable)?;
+            let fill = tail.fill.ok_or(Missing::NoUsage)?;
+            if fill.stale {
+                return Err(Missing::Compacted);
+            }
+            let at = tail
+                .active_ms
+                .map_or(changed, |ms| ms.max(0).cast_unsigned() / 1000);
+            let model = tail.model.as_deref().or(of.model).unwrap_or_default();
+            let (limit, scale) = claude_limit(env, user, of.folder, model, fill.tokens, bridge)
+                .ok_or(Missing::NoWindow)?;
+            Ok((reading(fill.tokens, limit, at), scale))
+        }
+    }
+}
+
+/// The scale of a session of Claude Code: what a statusline was told, else the window that the user
+/// or the model's name says.
+pub(crate) fn claude_limit(
+    env: &Env,
+    user: &Config,
+    project: &Path,
+    model: &str,
+    used: u64,
+    bridge: Option<&Bridge>,
+) -> Option<(u64, ScaleFrom)> {
+    if let Some(tokens) = bridge.and_then(|bridge| bridge.tokens) {
+        return Some((tokens.limit, ScaleFrom::Statusline));
+    }
+    let window = match user.size("window").map(Size::number) {
+        Some(window) if window > 0 => window,
+        _ => assumed_window(model, used)?,
+    };
+    let settings = Settings::read(Some(&env.claude_root), project);
+    let limit = Limit::of(window, model, &overrides(), &settings);
+    let scale = match limit.why {
+        Why::Window => ScaleFrom::Window,
+        _ => ScaleFrom::Compaction,
+    };
+    Some((limit.tokens, scale))
+}
+
+/// What Claude Code's own variables say of the point where it compacts.
+pub(crate) fn overrides() -> Overrides {
+    Overrides {
+        window: env::var("CLAUDE_CODE_AUTO_COMPACT_WINDOW"),
+        percent: env::var("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
+        disable_auto_compact: env::var("DISABLE_AUTO_COMPACT"),
+        disable_compact: env::var("DISABLE_COMPACT"),
+    }
+}
+
+/// When a regular file was changed last, in seconds since 1970. `None` for anything else: a FIFO
+/// would block, and a link leads where nobody said.
+pub(crate) fn changed(path: &Path) -> Option<u64> {
+    let meta = std::fs::symlink_metadata(path).ok()?;
+    if !meta.is_file() {
+        return None;
+    }
+    let at = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Some(at.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()))
+}
+
+/// The host of a conversation's file, by the names that the clients give.
+pub(crate) fn host_of(transcript: &Path) -> Option<Host> {
+    let name = transcript.file_name()?.to_str()?;
+    if name.starts_with("rollout-") {
+        Some(Host::Codex)
+    } else if name.starts_with("session-") {
+        Some(Host::Gemini)
+    } else {
+        None
+    }
+}
