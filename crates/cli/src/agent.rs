@@ -445,6 +445,22 @@ impl Conversation {
     }
 }
 
+impl Conversation {
+    /// Makes the rows that repair a damaged session.
+    pub(crate) fn prepare_repair(&self, env: &Env) -> CommandResult<Ready> {
+        match &self.read {
+            Read::Claude(session) => {
+                let stamp = claude::Stamp::new(env.now_ms(), env::random);
+                Ok(Ready::Claude(session.prepare_repair(&stamp)?))
+            }
+            Read::Codex(_) => Err(
+                CommandError::refused("threads of Codex are not repaired here")
+                    .hint("resume the thread in Codex: it brings its own store up to date"),
+            ),
+        }
+    }
+}
+
 impl Ready {
     /// Bytes that will be appended.
     pub(crate) fn bytes(&self) -> u64 {

@@ -129,6 +129,22 @@ impl From<Measure> for Size {
 }
 
 impl Done {
+    /// The completion of a write that made nothing smaller.
+    pub(crate) fn unmeasured(id: &str, len_after: u64, sha256: &str, size: Size) -> Done {
+        Done {
+            id: id.to_owned(),
+            len_after,
+            sha256: sha256.to_owned(),
+            before: size,
+            after: size,
+            truncated: 0,
+            dropped: 0,
+            model: None,
+            model_in: 0,
+            model_out: 0,
+        }
+    }
+
     /// The completion of a write that carried a plan out.
     pub(crate) fn of(id: &str, len_after: u64, sha256: &str, plan: &Plan) -> Done {
         let (truncated, dropped) = plan.counts();

@@ -12,6 +12,7 @@ mod list;
 mod mod_;
 mod models;
 mod monitor;
+mod repair;
 mod resume;
 mod stats;
 mod statusline;
@@ -61,6 +62,7 @@ enum Command {
     Check(check::Args),
     Stats(stats::Args),
     Doctor(doctor::Args),
+    Repair(repair::Args),
     Idle(idle::Args),
     Resume(resume::Args),
     Monitor(monitor::Args),
@@ -160,6 +162,7 @@ fn dispatch(cli: Cli) -> CommandResult {
         return args.run();
     }
     if let Command::Config(args) = cli.command {
+        // It must run on a broken file too, to repair it.
         return args.run(&env, cli.quiet);
     }
     let config = Config::read(&env)?;

@@ -49,6 +49,8 @@ impl Args {
                         .map_or_else(|| "?".to_owned(), |b| b.mode);
                     if mode == "undo" {
                         undone += 1;
+                    }
+                    if mode == "undo" || mode == "repair" {
                         continue;
                     }
                     let total = modes.entry(mode).or_default();

@@ -34,17 +34,8 @@ impl Args {
         let ready = conversation.prepare_undo(&cx.env)?;
         let journal = Journal::new(&cx.env.state_dir);
         let written =
-            super::compact::write(cx, &journal, &conversation, ready, "undo", |id, w| Done {
-                id: id.to_owned(),
-                len_after: w.len_after,
-                sha256: w.sha256.clone(),
-                before,
-                after: before,
-                truncated: 0,
-                dropped: 0,
-                model: None,
-                model_in: 0,
-                model_out: 0,
+            super::compact::write(cx, &journal, &conversation, ready, "undo", |id, w| {
+                Done::unmeasured(id, w.len_after, &w.sha256, before)
             })?;
         let now: Size = Conversation::open(&place, None)?
             .transcript()

@@ -1,0 +1,81 @@
+//! `ctxfold repair`: make a damaged conversation whole for its client.
+
+use std::path::PathBuf;
+
+use super::{Context, Which};
+use crate::agent::{self, Conversation};
+use crate::error::CommandResult;
+use crate::journal::{Done, Journal, Size};
+use crate::output;
+
+/// Make a damaged session whole for its client
+///
+/// Rows that stand on damaged lines are written again, gaps are bridged, and results without their
+/// call are left out. Rows are appended, nothing is changed or removed; `ctxfold undo` takes it
+/// back. `ctxfold check` says what is damaged. Codex repairs its own threads when it resumes them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    /// Say what would be done, and stop
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+
+    /// Append although a running client has the session; it takes effect at the next resume
+    #[arg(long)]
+    live: bool,
+
+    /// Write a repaired copy to this new file and leave the session alone
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Args {
+    pub(crate) fn run(self, cx: &Context) -> CommandResult {
+        let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
+        let conversation = Conversation::open(&place, None)?;
+        let writes = !self.dry_run && self.out.is_none();
+        if writes && !self.live {
+            conversation.refuse_live(&cx.env)?;
+        }
+        let before: Size = conversation.transcript().measure().into();
+        let ready = conversation.prepare_repair(&cx.env)?;
+        for finding in conversation.findings() {
+            cx.say(&format!("  found   {finding}"));
+        }
+        if self.dry_run {
+            cx.say(&format!(
+                "ctxfold: would append {}; nothing was written",
+                output::bytes(ready.bytes())
+            ));
+            return Ok(());
+        }
+        if let Some(out) = &self.out {
+            let written = ready.write_copy(out)?;
+            cx.say(&format!(
+                "ctxfold: wrote {} ({})",
+                cx.env.show(out),
+                output::bytes(written.len_after)
+            ));
+            return Ok(());
+        }
+        let journal = Journal::new(&cx.env.state_dir);
+        super::write(cx, &journal, &conversation, ready, "repair", |id, w| {
+            Done::unmeasured(id, w.len_after, &w.sha256, before)
+        })?;
+        let now = Conversation::open(&place, None)?.transcript().measure();
+        cx.say(&output::styled(
+            output::GOOD,
+            &format!(
+                "ctxfold: repaired: {} → {} messages",
+                before.messages, now.messages
+            ),
+        ));
+        cx.say(&format!(
+            "  undo    ctxfold undo {}",
+            conversation.short_id()
+        ));
+        Ok(())
+    }
+}
