@@ -228,3 +228,6 @@ fn shape_problem(text: &str, schema: &Schema) -> Option<String> {
     };
     (!fits).then(|| format!("no {wanted}"))
 }
+
+#[cfg(test)]
+mod tests;

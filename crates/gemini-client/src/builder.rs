@@ -75,7 +75,10 @@ impl ClientBuilder {
         self
     }
 
-    /// The longest silence while a body or a stream comes in. Default: 60 s.
+    /// The longest silence once a reply has begun. Default: 60 s.
+    ///
+    /// Before that the server is silent for as long as the model reads and thinks, which only the
+    /// deadline limits.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
         self.idle = limit;
         self

@@ -75,7 +75,7 @@ impl Client {
     /// Asks for a text and waits for all of it.
     ///
     /// The server is silent until the model is done, so only the deadline limits that. For long answers prefer
-    /// [`generate_stream`](Self::generate_stream), which notices a dead server sooner.
+    /// [`generate_stream`](Self::generate_stream), which notices sooner that a server stopped half-way.
     ///
     /// # Errors
     /// See [`ErrorKind`] for what each kind means. Keys, network and server: [`InvalidKey`](ErrorKind::InvalidKey),
@@ -96,8 +96,8 @@ impl Client {
     /// thrown away and the next one begins with the same request.
     ///
     /// # Errors
-    /// As for [`generate`](Self::generate); [`ErrorKind::Network`] also when the server sends nothing for longer than
-    /// the idle timeout, or the stream ends before the answer does.
+    /// As for [`generate`](Self::generate); [`ErrorKind::Network`] also when a stream that has begun falls silent for
+    /// longer than the idle timeout, or ends before the answer does.
     pub async fn generate_stream(
         &self,
         request: &Request,

@@ -159,13 +159,10 @@ impl Exchange {
             query: &call.query,
             body,
         };
-        let sent = self.transport.send(outgoing, self.ring.key(index));
-        // Without a stream the server is silent while the model works; then the deadline is the limit.
-        let mut incoming = if call.stream {
-            self.unless_idle(sent).await?
-        } else {
-            self.broken(sent.await)?
-        };
+        // The server is silent until the model's first word, which may take minutes on a long
+        // input, also in a stream; until then the deadline is the limit.
+        let sent = self.transport.send(outgoing, self.ring.key(index)).await;
+        let mut incoming = self.broken(sent)?;
         if !incoming.is_success() {
             let body = self.whole(&mut incoming).await?;
             let (status, hint) = (incoming.status, incoming.retry_after);

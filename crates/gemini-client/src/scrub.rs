@@ -67,8 +67,15 @@ impl Scrubber {
 
     /// The text without keys, on one line, without control characters, cut to a readable length.
     pub(crate) fn line(&self, text: &str) -> String {
-        let text = &text[..text.floor_char_boundary(LONGEST_SEARCHED)];
-        one_line(&self.keyless(text))
+        let searched = &text[..text.floor_char_boundary(LONGEST_SEARCHED)];
+        let mut keyless = self.keyless(searched);
+        if searched.len() < text.len() {
+            // The cut may go through a key, whose beginning is not recognised.
+            let longest = self.own.first().map_or(0, String::len);
+            let end = keyless.len().saturating_sub(longest);
+            keyless.truncate(keyless.floor_char_boundary(end));
+        }
+        one_line(&keyless)
     }
 
     fn keyless(&self, text: &str) -> String {
@@ -161,6 +168,14 @@ mod tests {
         let long = line(&"word ".repeat(50_000));
         assert_eq!(long.chars().count(), LONGEST + 1);
         assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn a_key_at_the_cut_leaves_no_beginning() {
+        for kept in 1.."own-key-12".len() {
+            let spaces = " ".repeat(LONGEST_SEARCHED - 4 - kept);
+            assert_eq!(line(&format!("text{spaces}own-key-12 and more")), "text");
+        }
     }
 
     proptest! {

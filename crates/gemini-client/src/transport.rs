@@ -10,6 +10,7 @@ use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 
+use crate::course::seconds;
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 
@@ -140,8 +141,8 @@ impl Transport {
         let host = self.host();
         if error.is_connect() && error.is_timeout() {
             return Broken(format!(
-                "no connection to {host} within {:?}",
-                self.connect_timeout
+                "no connection to {host} within {}",
+                seconds(self.connect_timeout)
             ));
         }
         let mut root: &dyn std::error::Error = error;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{number, string};
 use crate::answer::Usage;
 use crate::model::Model;
+use crate::request::model_id;
 
 /// What one reply, or one event of a stream, holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -89,13 +90,14 @@ fn model(value: &Value) -> Option<Model> {
     {
         return None;
     }
-    let name = value.get("name")?.as_str()?;
+    // Ids are shown and asked for; what could not be asked for is not listed.
+    let id = model_id(value.get("name")?.as_str()?).ok()?;
     Some(Model {
         display_name: string(value.get("displayName")),
         input_token_limit: number(value.get("inputTokenLimit")),
         output_token_limit: number(value.get("outputTokenLimit")),
         thinking: value.get("thinking").and_then(Value::as_bool),
-        ..Model::named(name.strip_prefix("models/").unwrap_or(name))
+        ..Model::named(id)
     })
 }
 
@@ -170,6 +172,7 @@ mod tests {
             { "name": "models/a", "supportedGenerationMethods": ["generateContent"], "inputTokenLimit": 100, "thinking": true },
             { "name": "models/b", "supportedGenerationMethods": ["embedContent"] },
             { "name": "models/c" },
+            { "name": "models/d\u{1b}[2J", "supportedGenerationMethods": ["generateContent"] },
         ], "nextPageToken": "t" }))
         .unwrap();
         assert_eq!(
