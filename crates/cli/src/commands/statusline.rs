@@ -137,9 +137,11 @@ impl Args {
         if fill.is_some() && input.cache.is_some() {
             return fill;
         }
-        let path = input.transcript_path.as_deref().map(Path::new)?;
-        let tail = watch::changed(path).and_then(|_| claude::read_tail(path).ok());
-        let Some(tail) = tail else { return fill };
+        let path = input.transcript_path.as_deref().map(Path::new);
+        let path = path.filter(|path| watch::changed(path).is_some());
+        let Some(tail) = path.and_then(|path| claude::read_tail(path).ok()) else {
+            return fill;
+        };
         if let (None, Some(ttl), Some(active)) = (input.cache, tail.cache_ttl, tail.active_ms) {
             let expires = active.max(0).cast_unsigned() / 1000 + ttl.as_secs();
             input.cache = Some(Cache {

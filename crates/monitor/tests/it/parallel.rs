@@ -1,14 +1,31 @@
 //! Many calls of one session at once.
 
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use ctxfold_monitor::{
     Config, Effect, Event, Happening, Places, Reading, SessionId, Source, Store, step,
 };
 
-use crate::call::example;
+/// An example program, which cargo builds beside this test.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.ancestors().nth(2).unwrap().join("examples").join(name);
+    assert!(
+        path.exists(),
+        "{} is missing: cargo build --examples",
+        path.display()
+    );
+    path
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap().as_secs()
+}
 
 const NOW: u64 = 1_800_000_000;
 
@@ -111,7 +128,7 @@ fn a_lock_that_is_collected_meanwhile_still_locks() {
                 if let Ok(lock) = std::fs::File::options().write(true).open(&path) {
                     lock.set_modified(std::time::UNIX_EPOCH).unwrap();
                 }
-                collected += store(&folder).collect(crate::call::now(), 3600);
+                collected += store(&folder).collect(now(), 3600);
                 std::thread::yield_now();
             }
             assert!(collected > 0);

@@ -1,4 +1,4 @@
-//! Runs the black-box table against any two commands. Knows nothing of the crate under test.
+//! Runs the black-box table against any two commands. Knows nothing of what is under test.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
-const CASES: &str = include_str!("../blackbox/cases.json");
+const CASES: &str = include_str!("cases.json");
 const PREFIX: &str = "claude-ctx-";
 
 /// The programs under test, each with its arguments.

@@ -1,4 +1,4 @@
-//! Calls of the example program in a folder of their own, in bounded time.
+//! Calls of the binary in a folder of their own, in bounded time.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-/// An example program, which cargo builds beside this test.
-pub(crate) fn example(name: &str) -> String {
-    let test = std::env::current_exe().unwrap();
-    let path = test
-        .parent()
-        .unwrap()
-        .parent()
-        .unwrap()
-        .join("examples")
-        .join(name);
-    assert!(
-        path.exists(),
-        "{} is missing: cargo build --examples",
-        path.display()
-    );
-    path.to_str().unwrap().to_owned()
-}
+/// The binary.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ctxfold");
 
 /// A home, a project and a temporary folder.
 pub(crate) struct Lab {
@@ -78,7 +63,7 @@ impl Lab {
 
     /// Calls the program; fails when it fails, talks on stderr, or takes ten seconds.
     pub(crate) fn run(&self, args: &[&str], env: &[(&str, &Path)], input: &str) -> String {
-        let mut command = Command::new(example("blackbox"));
+        let mut command = Command::new(PROGRAM);
         command
             .args(args)
             .env_clear()

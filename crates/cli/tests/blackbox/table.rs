@@ -1,13 +1,12 @@
-//! The black-box table, run against the example program.
+//! The black-box table, run against the binary.
 
-use crate::blackbox::{Commands, Status, run};
-use crate::call::example;
+use crate::call::PROGRAM;
+use crate::runner::{Commands, Status, run};
 
 fn check(profile: &str, statusline: &[&str], at_least: usize) {
-    let program = example("blackbox");
     let commands = Commands {
-        monitor: vec![program.clone(), "hook".into(), "--until-eof".into()],
-        statusline: [program.as_str(), "statusline"]
+        monitor: vec![PROGRAM.into(), "hook".into(), "--until-eof".into()],
+        statusline: [PROGRAM, "statusline"]
             .iter()
             .chain(statusline)
             .map(ToString::to_string)

@@ -1,0 +1,11 @@
+//! The monitor and the status line of the built binary: the black-box table, hostile files, and the
+//! complaints that users of other monitors had.
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
+#![expect(clippy::float_cmp, reason = "percentages are whole here")]
+#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+
+mod call;
+mod complaints;
+mod hostile;
+mod runner;
+mod table;
