@@ -2,6 +2,7 @@
 //!
 //! What needs no clock of the crate's own is in `tests/it`.
 
+mod field;
 mod support;
 mod table;
 mod time;

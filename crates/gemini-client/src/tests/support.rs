@@ -16,7 +16,7 @@ use crate::clock::{Clock, Sleep};
 use crate::transport::Transport;
 use crate::{Answer, Client, Error, Keys, Request};
 
-/// Time passes only in waits, which are over at once, and by `advance`.
+/// Time passes only by `advance` and in waits, which are over at once unless the clock holds them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VirtualClock(Arc<Mutex<Time>>);
 
@@ -25,13 +25,26 @@ struct Time {
     now: Duration,
     waits: Vec<Duration>,
     alarms: Vec<Waker>,
+    holds_waits: bool,
 }
 
 impl VirtualClock {
+    /// A clock whose waits end by `advance` only.
+    pub(super) fn holding() -> Self {
+        let clock = Self::default();
+        clock.0.lock().unwrap().holds_waits = true;
+        clock
+    }
+
     pub(super) fn advance(&self, by: Duration) {
         let mut time = self.0.lock().unwrap();
         time.now += by;
         time.alarms.drain(..).for_each(Waker::wake);
+    }
+
+    /// What time it is.
+    pub(super) fn time(&self) -> Duration {
+        self.0.lock().unwrap().now
     }
 
     /// The waits that were made, in order.
@@ -48,8 +61,15 @@ impl Clock for VirtualClock {
     fn wait(&self, delay: Duration) -> Sleep {
         let clock = self.clone();
         Box::pin(async move {
-            clock.0.lock().unwrap().waits.push(delay);
-            clock.advance(delay);
+            let (until, held) = {
+                let mut time = clock.0.lock().unwrap();
+                time.waits.push(delay);
+                (time.now + delay, time.holds_waits)
+            };
+            if !held {
+                clock.advance(delay);
+            }
+            clock.alarm(until).await;
         })
     }
 
@@ -77,6 +97,7 @@ pub(super) struct Script(Arc<Mutex<Played>>);
 struct Played {
     left: VecDeque<ResponseTemplate>,
     keys: Vec<String>,
+    bodies: Vec<Value>,
 }
 
 impl Script {
@@ -85,7 +106,13 @@ impl Script {
         Self(Arc::new(Mutex::new(Played {
             left,
             keys: Vec::new(),
+            bodies: Vec::new(),
         })))
+    }
+
+    /// The bodies that were sent, in order.
+    pub(super) fn bodies(&self) -> Vec<Value> {
+        self.0.lock().unwrap().bodies.clone()
     }
 
     /// The keys that were sent, in order.
@@ -98,6 +125,7 @@ impl Respond for Script {
     fn respond(&self, request: &Received) -> ResponseTemplate {
         let mut played = self.0.lock().unwrap();
         played.keys.push(key_of(request));
+        played.bodies.push(request.body_json().unwrap());
         if played.left.len() > 1 {
             played.left.pop_front().unwrap()
         } else {
@@ -165,6 +193,10 @@ impl Stage {
 
     pub(super) async fn fail(&self) -> Error {
         self.ask().await.unwrap_err()
+    }
+
+    pub(super) async fn stream(&self) -> Result<Answer, Error> {
+        self.client.generate_stream(&question(), &mut |_| {}).await
     }
 }
 
