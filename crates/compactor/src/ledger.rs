@@ -124,18 +124,16 @@ pub fn ledger(transcript: &Transcript, options: &LedgerOptions) -> Ledger {
             _ => {}
         }
     }
-    let plans = transcript.calls.iter().flat_map(|call| &call.activities);
-    let newest = plans.rev().find_map(|activity| match activity {
-        Activity::Plan { todos } => Some(todos),
-        _ => None,
-    });
-    if let Some(todos) = newest {
-        out.todos = todos
-            .iter()
-            .filter(|todo| todo.state != TodoState::Completed)
-            .cloned()
-            .collect();
+    for activity in transcript.calls.iter().flat_map(|call| &call.activities) {
+        match activity {
+            Activity::Plan { todos } => out.todos.clone_from(todos),
+            Activity::Task { id, text, state } => {
+                set_task(&mut out.todos, id, text.as_deref(), *state);
+            }
+            _ => {}
+        }
     }
+    out.todos.retain(|todo| todo.state != TodoState::Completed);
     out.fit(options.user_tokens.saturating_mul(4));
     out
 }
@@ -274,6 +272,24 @@ impl Ledger {
                 }
             }
         }
+    }
+}
+
+/// Adds or changes one task. Its text begins with its identifier, so that a change in a later round
+/// finds it in the ledger of an earlier one.
+fn set_task(todos: &mut Vec<Todo>, id: &str, text: Option<&str>, state: Option<TodoState>) {
+    let mark = format!("#{id} ");
+    match todos.iter_mut().find(|todo| todo.text.starts_with(&mark)) {
+        Some(todo) => {
+            if let Some(text) = text {
+                todo.text = format!("{mark}{text}");
+            }
+            todo.state = state.unwrap_or(todo.state);
+        }
+        None => todos.extend(text.map(|text| Todo {
+            text: format!("{mark}{text}"),
+            state: state.unwrap_or(TodoState::Pending),
+        })),
     }
 }
 

@@ -82,7 +82,8 @@ impl<'t> PruneJob<'t> {
         let tail = pins::tail(transcript, options.keep_recent)?;
         let failures = pins::open_failures(transcript);
         let is_plan = |a: &Activity| matches!(a, Activity::Plan { .. });
-        // The newest list of tasks is fixed: what is open must not hang on a verdict.
+        let is_task = |a: &Activity| matches!(a, Activity::Task { .. });
+        // The newest list of tasks is fixed, and so are tasks that were added one by one: what is open must not hang on a verdict.
         let newest_plan = transcript
             .calls
             .iter()
@@ -94,6 +95,7 @@ impl<'t> PruneJob<'t> {
             call.outcome != Outcome::Pending
                 && !failures[index]
                 && newest_plan != Some(index)
+                && !call.activities.iter().any(is_task)
                 && in_head(call.at.message)
                 && call.result.is_some_and(|at| in_head(at.message))
                 && block.is_some_and(|block| !is_folded(&block.content))

@@ -30,6 +30,7 @@ pub fn label(tool: &str, input: &str) -> String {
             "pattern",
             "url",
             "query",
+            "subject",
             "description",
             "skill",
             "prompt",
@@ -104,10 +105,25 @@ pub fn activities(tool: &str, input: &str, ended: Option<&Ended>) -> Vec<Activit
             task: field("description"),
             agent: detail.and_then(|d| d.str("agentId")),
         },
+        "TodoWrite" | "TaskCreate" | "TaskUpdate" if ended.is_some_and(|e| e.is_error) => {
+            Activity::Other
+        }
         "TodoWrite" => Activity::Plan {
             todos: todos(&input),
         },
-        "ExitPlanMode" | "TaskCreate" | "TaskUpdate" => Activity::Plan { todos: Vec::new() },
+        "TaskCreate" => match ended.and_then(|e| created_task(e, detail.as_ref())) {
+            Some(id) => Activity::Task {
+                id,
+                text: input.str("subject"),
+                state: Some(TodoState::Pending),
+            },
+            None => Activity::Other,
+        },
+        "TaskUpdate" => Activity::Task {
+            id: field("taskId"),
+            text: input.str("subject"),
+            state: input.str("status").map(|state| todo_state(&state)),
+        },
         "Skill" => Activity::Skill {
             name: input
                 .str("skill")
@@ -136,13 +152,29 @@ fn todos(input: &Object<'_>) -> Vec<Todo> {
         .filter_map(Object::parse)
         .map(|todo| Todo {
             text: todo.str("content").unwrap_or_default(),
-            state: match todo.str("status").as_deref() {
-                Some("completed") => TodoState::Completed,
-                Some("in_progress") => TodoState::InProgress,
-                _ => TodoState::Pending,
-            },
+            state: todo_state(&todo.str("status").unwrap_or_default()),
         })
         .collect()
+}
+
+fn todo_state(word: &str) -> TodoState {
+    match word {
+        "completed" | "deleted" => TodoState::Completed,
+        "in_progress" => TodoState::InProgress,
+        _ => TodoState::Pending,
+    }
+}
+
+/// The identifier that a new task got: from the stored result, else from `Task #1 created …`.
+fn created_task(ended: &Ended, detail: Option<&Object<'_>>) -> Option<String> {
+    let stored = detail
+        .and_then(|d| d.get("task"))
+        .and_then(Object::parse)
+        .and_then(|task| task.str("id"));
+    stored.or_else(|| {
+        let rest = ended.text.strip_prefix("Task #")?;
+        Some(rest.split(' ').next()?.to_owned())
+    })
 }
 
 /// The exit code of a command. A success has 0; a failure begins with `Exit code N`. A command in
@@ -181,6 +213,39 @@ mod tests {
             detail: detail.map(str::to_owned),
         };
         activities("Bash", r#"{"command":"x"}"#, Some(&ended))
+    }
+
+    #[test]
+    fn tasks_are_told_by_what_the_client_answered() {
+        let did = |tool: &str, input: &str, is_error: bool, text: &str, detail: Option<&str>| {
+            let ended = Ended {
+                is_error,
+                text: text.into(),
+                detail: detail.map(str::to_owned),
+            };
+            activities(tool, input, Some(&ended)).remove(0)
+        };
+        let task = |id: &str, text: Option<&str>, state| Activity::Task {
+            id: id.into(),
+            text: text.map(str::to_owned),
+            state,
+        };
+        let create = r#"{"subject":"write the test","description":"d"}"#;
+        let told = "Task #7 created successfully: write the test";
+        let stored = r#"{"task":{"id":"7","subject":"write the test"}}"#;
+        let new = task("7", Some("write the test"), Some(TodoState::Pending));
+        assert_eq!(did("TaskCreate", create, false, told, Some(stored)), new);
+        assert_eq!(did("TaskCreate", create, false, told, None), new);
+        assert_eq!(
+            did("TaskCreate", create, true, "No such tool", None),
+            Activity::Other
+        );
+        let update = r#"{"taskId":"7","status":"deleted"}"#;
+        assert_eq!(
+            did("TaskUpdate", update, false, "Updated task #7 status", None),
+            task("7", None, Some(TodoState::Completed))
+        );
+        assert_eq!(label("TaskCreate", create), "TaskCreate(write the test)");
     }
 
     #[test]

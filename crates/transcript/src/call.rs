@@ -88,6 +88,15 @@ pub enum Activity {
         /// The whole list after this call.
         todos: Vec<Todo>,
     },
+    /// Added one task to a plan, or changed one.
+    Task {
+        /// The task's identifier in the plan.
+        id: String,
+        /// Its words, where the call says them.
+        text: Option<String>,
+        /// How far it is now, where the call says it. A task that was given up is completed.
+        state: Option<TodoState>,
+    },
     /// Loaded a skill or a set of instructions by name.
     Skill {
         /// The skill's name.

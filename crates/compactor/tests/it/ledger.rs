@@ -200,3 +200,43 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn tasks_that_come_one_by_one_are_told_over_rounds() {
+    let task = |id: &str, text: Option<&str>, state: Option<TodoState>| {
+        vec![Activity::Task {
+            id: id.into(),
+            text: text.map(str::to_owned),
+            state,
+        }]
+    };
+    let open = Some(TodoState::Pending);
+    let mut b = Builder::new();
+    call(&mut b, "1", task("1", Some("write"), open), "ok", false);
+    call(&mut b, "2", task("2", Some("review"), open), "ok", false);
+    call(&mut b, "3", task("11", Some("ship"), open), "ok", false);
+    let first = of(&b.build());
+    let texts = |l: &Ledger| l.todos.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+    assert_eq!(texts(&first), ["#1 write", "#2 review", "#11 ship"]);
+
+    // The calls are gone in the next round: only the ledger in the summary knows of them.
+    let mut b = Builder::new();
+    b.message(Author::Summary).text(&first.to_string());
+    let done = Some(TodoState::Completed);
+    call(&mut b, "4", task("1", None, done), "ok", false);
+    call(
+        &mut b,
+        "5",
+        task("2", Some("review all"), None),
+        "ok",
+        false,
+    );
+    call(
+        &mut b,
+        "6",
+        task("9", None, open),
+        "of nothing known",
+        false,
+    );
+    assert_eq!(texts(&of(&b.build())), ["#2 review all", "#11 ship"]);
+}
