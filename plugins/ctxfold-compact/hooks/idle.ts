@@ -14,9 +14,13 @@ export async function arm($: EngineInterface): Promise<Armed | undefined> {
     percent: await $.env.get('CLAUDE_AUTOCOMPACT_PCT_OVERRIDE'),
     window: await $.env.get('CLAUDE_CODE_AUTO_COMPACT_WINDOW'),
   }
-  const window = await $.env.set('CLAUDE_CODE_AUTO_COMPACT_WINDOW', '100000')
-  const percent = await $.env.set('CLAUDE_AUTOCOMPACT_PCT_OVERRIDE', '1')
-  if (window.deny === undefined && percent.deny === undefined) return was
+  try {
+    const window = await $.env.set('CLAUDE_CODE_AUTO_COMPACT_WINDOW', '100000')
+    const percent = await $.env.set('CLAUDE_AUTOCOMPACT_PCT_OVERRIDE', '1')
+    if (window.deny === undefined && percent.deny === undefined) return was
+  } catch {
+    // Half of it helps nobody: both go back.
+  }
   await disarm($, was)
   return undefined
 }

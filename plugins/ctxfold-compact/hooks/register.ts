@@ -3,6 +3,8 @@ import { Declined, fold, why } from './fold'
 import { type Armed, arm, disarm, isIdle } from './idle'
 import { answer, SAVED, type Settings, settingsOf } from './settings'
 
+/** Whether a person is at the prompt. Elsewhere a compaction of ours would add an answer of its own. */
+let isInteractive = false
 /** Set from the compaction that the threshold started until the fill was under it again. */
 let isOver = false
 /** Set while the engine's own threshold is lowered for one turn. */
@@ -25,6 +27,7 @@ async function restore($: EngineInterface): Promise<void> {
 export const register: Register = (on, options) => {
   on('session.start', async ($, e, next) => {
     const started = await next(e)
+    isInteractive = e.isInteractive
     await $.command.register({
       name: 'ctxfold',
       description: 'Compaction by ctxfold: on, off, mode and threshold',
@@ -45,7 +48,10 @@ export const register: Register = (on, options) => {
     await restore($)
     if (e.agentId !== undefined) return next(e)
     const now = await settings($, options)
-    if (!now.enabled && !isPause) return next(e)
+    if (!now.enabled && !isPause) {
+      $.ui.log('ctxfold: off, so this is the client\'s own summary; /ctxfold on')
+      return next(e)
+    }
     if (e.trigger === 'precompute') return { skip: 'ctxfold compacts when the compaction comes' }
     try {
       const folded = await fold($, e, isPause ? { ...now, mode: now.enabled ? now.mode : 'mask' } : now)
@@ -87,7 +93,7 @@ export const register: Register = (on, options) => {
     const percent = context.percent ?? 0
     if (now.enabled) $.ui.status(`ctxfold ${now.mode} · ${Math.round(percent)}%`)
     if (now.threshold === 0 || percent < now.threshold) isOver = false
-    else if (now.enabled && !isOver && e.reason === 'answer') {
+    else if (now.enabled && isInteractive && !isOver && e.reason === 'answer') {
       isOver = true
       // Queued, not awaited: it runs once the session is idle, and only there may a plugin's own
       // hook answer a compaction that the plugin started.

@@ -20,7 +20,12 @@ export const register: Register = (on, options) => {
         // Pulled by hand: the loop's end is the child's, and its return value says how it ended.
         for (;;) {
           const step = await child.next()
-          if (step.done === true) return { exitCode: step.value.code ?? 255, stdout, stderr }
+          if (step.done === true) {
+            const { code, signal } = step.value
+            return code === null
+              ? { exitCode: 255, stdout, stderr: `${stderr}\nthe binary was killed (${signal ?? 'no signal'})` }
+              : { exitCode: code, stdout, stderr }
+          }
           if (step.value.stream === 'stdout') stdout += step.value.text
           else stderr += step.value.text
         }
