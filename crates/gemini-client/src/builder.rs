@@ -57,7 +57,8 @@ impl ClientBuilder {
         self
     }
 
-    /// A proxy for all requests, as `http://`, `https://`, `socks5://` or `socks5h://` URL. Default: none.
+    /// A proxy for all requests, as `http://`, `https://`, `socks5://` or `socks5h://` URL; without a
+    /// scheme it is `http`. Default: none.
     pub fn proxy(mut self, url: impl Into<String>) -> Self {
         self.settings.proxy = Some(url.into());
         self

@@ -74,9 +74,9 @@ impl Transport {
             .referer(false)
             // Not even the environment's proxies: the caller reads the environment, or does not.
             .no_proxy();
-        if let Some(proxy) = &settings.proxy {
+        if let Some(url) = &settings.proxy {
             let exceptions = settings.no_proxy.as_deref().and_then(NoProxy::from_string);
-            let proxy = Proxy::all(proxy).map_err(|_| wrong("proxy URL"))?;
+            let proxy = proxy(url).ok_or_else(|| wrong("proxy URL"))?;
             http = http.proxy(proxy.no_proxy(exceptions));
         }
         let http = http.build().map_err(|_| wrong("HTTP client"))?;
@@ -206,6 +206,22 @@ fn base(text: &str) -> Result<Url, Error> {
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(if path.is_empty() { VERSION } else { &path });
     Ok(url)
+}
+
+/// A proxy of a kind that reqwest knows: one of another kind it would leave out without a word, and
+/// requests would go directly.
+fn proxy(text: &str) -> Option<Proxy> {
+    let url = if text.contains("://") {
+        Url::parse(text)
+    } else {
+        // As curl reads it.
+        Url::parse(&format!("http://{text}"))
+    };
+    let known = ["http", "https", "socks5", "socks5h"];
+    let url = url
+        .ok()
+        .filter(|url| known.contains(&url.scheme()) && url.has_host())?;
+    Proxy::all(url).ok()
 }
 
 /// rustls on ring, which builds with a C compiler alone.
