@@ -7,13 +7,15 @@
 mod gemini;
 
 use std::fmt;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ctxfold_hook::Host;
 use ctxfold_monitor::{
-    Bridge, Limit, Overrides, Places, Reading, SessionId, Settings, Source, Store, Thresholds, Why,
-    assumed_window, find_planning, read_settings,
+    Bridge, Fill, Limit, Overrides, Places, Reading, SessionId, Settings, Source, Store,
+    Thresholds, Why, assumed_window, find_planning, read_settings,
 };
 use ctxfold_session_claude as claude;
 use ctxfold_session_codex as codex;
@@ -187,11 +189,15 @@ fn from_file(
         Host::Codex => {
             let fill = codex::fill(path).map_err(|_| Missing::Unreadable)?;
             let fill = fill.ok_or(Missing::NoUsage)?;
-            if fill.stale {
-                return Err(Missing::Compacted);
-            }
+            // The client writes a count only when the calls of the answer have run, but tells a
+            // hook at once: see `keep_count`. A compaction drops the bridge.
+            let told = bridge
+                .and_then(|bridge| bridge.tokens)
+                .map(|tokens| tokens.used);
+            let written = (!fill.stale).then_some(fill.tokens);
+            let used = told.max(written).ok_or(Missing::Compacted)?;
             let window = fill.window.ok_or(Missing::NoWindow)?;
-            Ok((reading(fill.tokens, window, changed), ScaleFrom::Rollout))
+            Ok((reading(used, window, changed), ScaleFrom::Rollout))
         }
         Host::Gemini | Host::Antigravity => {
             let used = gemini::tokens(path).ok_or(Missing::NoUsage)?;
@@ -213,6 +219,54 @@ fn from_file(
             Ok((reading(fill.tokens, limit, at), scale))
         }
     }
+}
+
+/// Keeps the count of an answer of Codex that its rollout does not hold yet.
+pub(crate) fn keep_count(store: &Store, of: &Subject<'_>, used: u64, now: u64) {
+    let path = of.transcript.filter(|path| changed(path).is_some());
+    let fill = path.and_then(|path| codex::fill(path).ok()?);
+    if let Some(window) = fill.and_then(|fill| fill.window) {
+        // Without it the next reading is one answer old.
+        let _ = store.write_bridge(of.id, &Fill::of_tokens(used, window, now).bridge);
+    }
+}
+
+/// How long the client may take to write down an answer whose tools have run already.
+const WRITES: Duration = Duration::from_millis(120);
+/// How much of a file's end is searched for a call, in bytes.
+const NEAR_END: u64 = 256 << 10;
+
+/// Waits until the end of a file names a call. `true` when it did not at first, so that what was
+/// read of it may be one answer old.
+pub(crate) fn await_call(path: &Path, call: &str) -> bool {
+    let end = Instant::now() + WRITES;
+    let mut pause = Duration::from_millis(2);
+    let mut waited = false;
+    while !ends_with_call(path, call.as_bytes()).unwrap_or(true) && Instant::now() < end {
+        waited = true;
+        rest(pause);
+        pause *= 2;
+    }
+    waited
+}
+
+fn ends_with_call(path: &Path, call: &[u8]) -> Option<bool> {
+    changed(path)?;
+    let mut file = File::open(path).ok()?;
+    let len = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(NEAR_END)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.take(NEAR_END).read_to_end(&mut bytes).ok()?;
+    Some(memchr::memmem::find(&bytes, call).is_some())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the monitor's one function that sleeps"
+)]
+fn rest(pause: Duration) {
+    std::thread::sleep(pause);
 }
 
 /// The scale of a session of Claude Code: what a statusline was told, else the window that the user

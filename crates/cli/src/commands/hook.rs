@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ctxfold_hook::{Event as HookEvent, Host, Input, Limits, Name, Part, Reply, Until};
 use ctxfold_monitor::{
-    Effect, Event, Happening, Reading, SessionId, Store, Wording, advise, exists, is_tracked, step,
+    Effect, Event, Happening, Reading, SessionId, State, Wording, advise, exists, is_tracked, step,
 };
 
 use crate::config::Config;
@@ -86,13 +86,34 @@ impl Args {
             .map_or_else(|| env.cwd.clone(), PathBuf::from);
 
         let happening = happening(&input);
+        let transcript = input.transcript_path.as_deref().map(Path::new);
+        // The client's own settings are those of the folder in which it was started.
+        let project = env::var("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+        let subject = Subject {
+            host: input.host,
+            id: &id,
+            transcript,
+            model: input.model.as_deref(),
+            folder: project.as_deref().unwrap_or(&folder),
+        };
+        if let Some(used) = answered(&input) {
+            watch::keep_count(&store, &subject, used, now);
+        }
         let (mut reading, mut config) = (None, ctxfold_monitor::Config::default());
         if matches!(happening, Happening::ToolCall | Happening::Silent) {
             // A broken file is the user's to mend, not the host's to hear of.
             let user = Config::read(&env).unwrap_or_default();
-            reading = measure(&env, &user, &store, &input, &id, &folder);
-            if reading.is_some() {
+            reading = watch::measure(&env, &user, &store, &subject).reading;
+            if let Some(found) = &reading {
                 config = Rules::read(&env, &user, &folder).config;
+                let call = call_of(&input).filter(|_| {
+                    happening == Happening::ToolCall && may_rise(&config, &store.load(&id), found)
+                });
+                if let (Some(call), Some(path)) = (call, transcript)
+                    && watch::await_call(path, &call)
+                {
+                    reading = watch::measure(&env, &user, &store, &subject).reading;
+                }
             }
         }
         let event = Event { happening, reading };
@@ -196,23 +217,31 @@ pub(crate) fn seconds(env: &Env) -> u64 {
     env.now_ms().max(0).cast_unsigned() / 1000
 }
 
-fn measure(
-    env: &Env,
-    user: &Config,
-    store: &Store,
-    input: &Input,
-    id: &SessionId,
-    folder: &Path,
-) -> Option<Reading> {
-    let project = env::var("CLAUDE_PROJECT_DIR").map_or_else(|| folder.to_owned(), PathBuf::from);
-    let subject = Subject {
-        host: input.host,
-        id,
-        transcript: input.transcript_path.as_deref().map(Path::new),
-        model: input.model.as_deref(),
-        folder: &project,
+/// Tokens in the context after an answer that the host has just told of.
+fn answered(input: &Input) -> Option<u64> {
+    let HookEvent::AfterModel(call) = &input.event else {
+        return None;
     };
-    watch::measure(env, user, store, &subject).reading
+    let is_turn = input.host == Host::Codex && call.kind.as_deref() == Some("sampling");
+    let usage = call.usage.as_ref().filter(|_| is_turn)?;
+    usage.member("total_tokens")?.decode()
+}
+
+/// The call whose answer Claude Code may not have written down yet: it writes a moment later than
+/// it runs quick tools.
+fn call_of(input: &Input) -> Option<String> {
+    match &input.event {
+        HookEvent::AfterTool(call) if input.host == Host::Claude => call.tool.use_id.clone(),
+        _ => None,
+    }
+}
+
+/// Whether a reading that is one answer old may hide a level that was not announced yet. An answer
+/// rarely takes more than this many percent.
+fn may_rise(config: &ctxfold_monitor::Config, state: &State, reading: &Reading) -> bool {
+    const ANSWER: f64 = 15.0;
+    let announced = state.warned.as_ref().and_then(|warned| warned.level);
+    config.enabled && config.thresholds.level(reading.remaining - ANSWER) > announced
 }
 
 fn happening(input: &Input) -> Happening {

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 mod call;
+mod clients;
 mod complaints;
 mod hostile;
 mod runner;
