@@ -463,10 +463,10 @@ impl Conversation {
 
 impl Ready {
     /// Bytes that will be appended.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Ready::Claude(append) => append.bytes().len() as u64,
-            Ready::Codex(append, _) => append.bytes().len() as u64,
+            Ready::Claude(append) => append.bytes(),
+            Ready::Codex(append, _) => append.bytes(),
         }
     }
 
@@ -526,10 +526,14 @@ impl Ready {
 pub(crate) fn live_pid(env: &Env, place: &Place, id: &str) -> CommandResult<Option<u32>> {
     match place.agent {
         Agent::Claude => {
-            let store = claude::Store::new(&env.claude_root);
-            Ok(store
-                .live_session(id, &claude::SystemProcesses)?
-                .map(|live| live.pid))
+            // The client knows a session by the identifier it was started with, which is the file's
+            // name; a copied or forked file may hold rows of another.
+            let stem = place.path.file_stem().unwrap_or_default().to_string_lossy();
+            let live = claude::Store::new(&env.claude_root).live(&claude::SystemProcesses)?;
+            let found = live
+                .into_iter()
+                .find(|s| s.session == id || s.session == stem);
+            Ok(found.map(|s| s.pid))
         }
         Agent::Codex => Ok(None),
     }

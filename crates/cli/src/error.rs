@@ -50,6 +50,15 @@ impl CommandError {
         CommandError::input(format!("failed to {doing} {}: {source}", path.display()))
     }
 
+    /// The same as a refusal: it came before anything was changed.
+    #[must_use]
+    pub(crate) fn into_refusal(self) -> CommandError {
+        CommandError {
+            code: exit::REFUSED,
+            ..self
+        }
+    }
+
     /// Adds what to do next.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> CommandError {

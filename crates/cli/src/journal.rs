@@ -63,6 +63,9 @@ pub(crate) struct Begin {
     pub(crate) len_before: u64,
     /// Bytes to be appended.
     pub(crate) bytes: u64,
+    /// SHA-256 of them.
+    #[serde(default)]
+    pub(crate) sha256: String,
 }
 
 /// A write that was done.
@@ -159,6 +162,52 @@ impl Done {
             model: None,
             model_in: 0,
             model_out: 0,
+        }
+    }
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest as _;
+    use std::fmt::Write as _;
+    let mut out = String::new();
+    for byte in sha2::Sha256::digest(bytes) {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
+/// What became of a write that was announced and never completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The file ends before it; nothing of it was written.
+    NotWritten,
+    /// It stands in the file, whole.
+    Written,
+    /// Something else stands in its place: a part of it, or rows of the client.
+    Other,
+    /// The file is gone.
+    Gone,
+}
+
+impl Begin {
+    /// Looks at the file.
+    pub(crate) fn fate(&self) -> Fate {
+        let read = || -> std::io::Result<Option<Vec<u8>>> {
+            let mut file = files::options().read(true).open(&self.path)?;
+            if file.metadata()?.len() <= self.len_before {
+                return Ok(None);
+            }
+            file.seek(SeekFrom::Start(self.len_before))?;
+            let mut bytes = Vec::new();
+            file.take(self.bytes).read_to_end(&mut bytes)?;
+            Ok(Some(bytes))
+        };
+        match read() {
+            Err(_) => Fate::Gone,
+            Ok(None) => Fate::NotWritten,
+            Ok(Some(bytes)) if sha256(&bytes) == self.sha256 => Fate::Written,
+            Ok(Some(_)) => Fate::Other,
         }
     }
 }
@@ -302,6 +351,7 @@ mod tests {
             mode: "mask".into(),
             len_before: 10,
             bytes: 5,
+            sha256: String::new(),
         })
     }
 
@@ -326,6 +376,28 @@ mod tests {
             open.iter().map(|b| b.id.as_str()).collect::<Vec<_>>(),
             ["b"]
         );
+    }
+
+    #[test]
+    fn the_file_tells_what_became_of_an_unfinished_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let Entry::Begin(mut begin) = begin("a") else {
+            unreachable!()
+        };
+        begin.path = path.clone();
+        begin.sha256 = sha256(b"abcde");
+        assert_eq!(begin.fate(), Fate::Gone);
+        for (text, fate) in [
+            ("0123456789", Fate::NotWritten),
+            ("0123456789abcde", Fate::Written),
+            ("0123456789abcde and more", Fate::Written),
+            ("0123456789abc", Fate::Other),
+            ("0123456789other rows", Fate::Other),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(begin.fate(), fate, "{text}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::agent::{self, Conversation};
 use crate::config::Size;
 use crate::engine::{self, Made, Wish};
 use crate::error::{CommandError, CommandResult};
-use crate::journal::{Begin, Done, Entry, Journal};
+use crate::journal::{Begin, Done, Entry, Journal, sha256};
 use crate::plan_json::PlanJson;
 use crate::{env, output};
 
@@ -343,9 +343,16 @@ pub(crate) fn write(
             .unwrap_or_else(|_| conversation.place().path.clone()),
         mode: mode.into(),
         len_before: ready.len_before(),
-        bytes: ready.bytes(),
+        bytes: ready.bytes().len() as u64,
+        sha256: sha256(ready.bytes()),
     };
-    journal.append(cx.env.now_ms(), Entry::Begin(begin))?;
+    journal
+        .append(cx.env.now_ms(), Entry::Begin(begin))
+        .map_err(|error| {
+            error
+                .into_refusal()
+                .hint("without its journal nothing is written; the session is as it was")
+        })?;
     let written = match ready.commit() {
         Ok(written) => written,
         Err(error) => {

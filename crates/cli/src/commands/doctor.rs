@@ -6,7 +6,7 @@ use ctxfold_session_codex as codex;
 use super::{Context, monitor};
 use crate::config::{self, KeySource};
 use crate::error::CommandResult;
-use crate::journal::Journal;
+use crate::journal::{Fate, Journal};
 use crate::output;
 
 /// Say what ctxfold sees: folders, keys, live sessions, unfinished writes
@@ -133,19 +133,20 @@ impl Args {
             ),
             Ok(open) => {
                 for begin in open {
-                    let now = std::fs::metadata(&begin.path).map_or(0, |m| m.len());
-                    let says = if now <= begin.len_before {
-                        format!(
-                            "a {} of {} was announced and never written; the file is as it was",
-                            begin.mode,
-                            begin.path.display()
-                        )
-                    } else {
-                        format!(
-                            "a {} of {} was written, but not completed in the journal; `ctxfold check` and `ctxfold undo` tell the rest",
-                            begin.mode,
-                            begin.path.display()
-                        )
+                    let what = format!("a {} of {}", begin.mode, env.show(&begin.path));
+                    let says = match begin.fate() {
+                        Fate::NotWritten => {
+                            format!("{what} was announced and never written; the file is as it was")
+                        }
+                        Fate::Written => format!(
+                            "{what} stands whole in the file, but was not completed in the journal"
+                        ),
+                        Fate::Other => format!(
+                            "{what} was not completed; something else stands in its place: `ctxfold check` tells"
+                        ),
+                        Fate::Gone => format!(
+                            "{what} was not completed, and the file is gone or cannot be read"
+                        ),
                     };
                     add("journal", false, says);
                 }

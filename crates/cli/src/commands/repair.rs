@@ -26,6 +26,10 @@ pub(crate) struct Args {
     #[arg(long)]
     live: bool,
 
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+
     /// Write a repaired copy to this new file and leave the session alone
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -47,7 +51,7 @@ impl Args {
         if self.dry_run {
             cx.say(&format!(
                 "ctxfold: would append {}; nothing was written",
-                output::bytes(ready.bytes())
+                output::bytes(ready.bytes().len() as u64)
             ));
             return Ok(());
         }
@@ -64,7 +68,15 @@ impl Args {
         super::write(cx, &journal, &conversation, ready, "repair", |id, w| {
             Done::unmeasured(id, w.len_after, &w.sha256, before)
         })?;
-        let now = Conversation::open(&place, None)?.transcript().measure();
+        let now: Size = Conversation::open(&place, None)?
+            .transcript()
+            .measure()
+            .into();
+        if self.json {
+            return output::json(&serde_json::json!({
+                "v": 1, "repaired": true, "findings": conversation.findings(), "before": before, "after": now,
+            }));
+        }
         cx.say(&output::styled(
             output::GOOD,
             &format!(

@@ -55,14 +55,12 @@ impl Args {
             ),
         ));
         cx.say(&format!(
-            "  before  {} · about {} tokens",
-            output::bytes(before.bytes),
-            output::tokens(before.tokens)
+            "  before  {} in the request",
+            output::bytes(before.bytes)
         ));
         cx.say(&format!(
-            "  now     {} · about {} tokens",
-            output::bytes(now.bytes),
-            output::tokens(now.tokens)
+            "  now     {} in the request",
+            output::bytes(now.bytes)
         ));
         Ok(())
     }
