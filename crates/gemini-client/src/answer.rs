@@ -120,7 +120,8 @@ pub(crate) struct Draft {
 
 /// Joins what a reply or a stream brought, and refuses what is not a whole text.
 ///
-/// The finish reason is judged before the text: an answer that was cut is called cut, not malformed.
+/// The finish reason is judged before the text: an answer that was cut is called cut, not
+/// malformed.
 pub(crate) fn judge(
     chunks: impl IntoIterator<Item = Chunk>,
     schema: Option<&Schema>,

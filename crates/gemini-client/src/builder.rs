@@ -57,8 +57,8 @@ impl ClientBuilder {
         self
     }
 
-    /// A proxy for all requests, as `http://`, `https://`, `socks5://` or `socks5h://` URL; without a
-    /// scheme it is `http`. Default: none.
+    /// A proxy for all requests, as `http://`, `https://`, `socks5://` or `socks5h://` URL; without
+    /// a scheme it is `http`. Default: none.
     pub fn proxy(mut self, url: impl Into<String>) -> Self {
         self.settings.proxy = Some(url.into());
         self
@@ -85,8 +85,9 @@ impl ClientBuilder {
         self
     }
 
-    /// The longest time for a call with all its attempts and waits. No attempt begins past it, and one that is under
-    /// way is cut off. Waiting for another request on the same key counts. Default: 60 s; long summaries need more.
+    /// The longest time for a call with all its attempts and waits. No attempt begins past it, and
+    /// one that is under way is cut off. Waiting for another request on the same key counts.
+    /// Default: 60 s; long summaries need more.
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.deadline = limit;
         self
@@ -95,7 +96,8 @@ impl ClientBuilder {
     /// Makes the client. No connection is opened yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when base URL, proxy or user agent cannot be used.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) when base URL, proxy or user agent cannot be
+    /// used.
     pub fn build(self) -> Result<Client, Error> {
         let transport = Transport::new(&self.settings)?;
         Ok(self.build_with(transport, Arc::new(TokioClock::new())))

@@ -22,10 +22,12 @@ const MOST_PAGES: usize = 50;
 
 /// A client for the Gemini API.
 ///
-/// Clones are cheap and share everything: connections, the list of models, the place of the last good key, and what
-/// was learned about quotas and thinking settings. Calls of one client that use the same key take turns.
+/// Clones are cheap and share everything: connections, the list of models, the place of the last
+/// good key, and what was learned about quotas and thinking settings. Calls of one client that use
+/// the same key take turns.
 ///
-/// A call is cancelled by dropping its future; that closes its connection, and nothing goes on in the background.
+/// A call is cancelled by dropping its future; that closes its connection, and nothing goes on in
+/// the background.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -74,30 +76,35 @@ impl Client {
 
     /// Asks for a text and waits for all of it.
     ///
-    /// The server is silent until the model is done, so only the deadline limits that. For long answers prefer
-    /// [`generate_stream`](Self::generate_stream), which notices sooner that a server stopped half-way.
+    /// The server is silent until the model is done, so only the deadline limits that. For long
+    /// answers prefer [`generate_stream`](Self::generate_stream), which notices sooner that a
+    /// server stopped half-way.
     ///
     /// # Errors
-    /// See [`ErrorKind`] for what each kind means. Keys, network and server: [`InvalidKey`](ErrorKind::InvalidKey),
-    /// [`Forbidden`](ErrorKind::Forbidden), [`Quota`](ErrorKind::Quota), [`Overloaded`](ErrorKind::Overloaded),
-    /// [`Server`](ErrorKind::Server), [`Network`](ErrorKind::Network), [`Deadline`](ErrorKind::Deadline). The request:
+    /// See [`ErrorKind`] for what each kind means. Keys, network and server:
+    /// [`InvalidKey`](ErrorKind::InvalidKey), [`Forbidden`](ErrorKind::Forbidden),
+    /// [`Quota`](ErrorKind::Quota), [`Overloaded`](ErrorKind::Overloaded),
+    /// [`Server`](ErrorKind::Server), [`Network`](ErrorKind::Network),
+    /// [`Deadline`](ErrorKind::Deadline). The request:
     /// [`InvalidRequest`](ErrorKind::InvalidRequest), [`ModelUnknown`](ErrorKind::ModelUnknown),
-    /// [`SchemaTooComplex`](ErrorKind::SchemaTooComplex), [`InputTooLong`](ErrorKind::InputTooLong). The answer:
-    /// [`Blocked`](ErrorKind::Blocked), [`Truncated`](ErrorKind::Truncated), [`Stopped`](ErrorKind::Stopped),
-    /// [`Empty`](ErrorKind::Empty), [`Malformed`](ErrorKind::Malformed), [`TooLarge`](ErrorKind::TooLarge). An answer
-    /// that cannot be used is not asked for again, because it was paid for and would be again.
+    /// [`SchemaTooComplex`](ErrorKind::SchemaTooComplex),
+    /// [`InputTooLong`](ErrorKind::InputTooLong). The answer: [`Blocked`](ErrorKind::Blocked),
+    /// [`Truncated`](ErrorKind::Truncated), [`Stopped`](ErrorKind::Stopped),
+    /// [`Empty`](ErrorKind::Empty), [`Malformed`](ErrorKind::Malformed),
+    /// [`TooLarge`](ErrorKind::TooLarge). An answer that cannot be used is not asked for again,
+    /// because it was paid for and would be again.
     pub async fn generate(&self, request: &Request) -> Result<Answer, Error> {
         self.answer(request, false, &mut |_| {}).await
     }
 
     /// Asks for a text and tells how it comes in.
     ///
-    /// The answer is the same as [`generate`](Self::generate)'s. When an attempt fails half-way, what it brought is
-    /// thrown away and the next one begins with the same request.
+    /// The answer is the same as [`generate`](Self::generate)'s. When an attempt fails half-way,
+    /// what it brought is thrown away and the next one begins with the same request.
     ///
     /// # Errors
-    /// As for [`generate`](Self::generate); [`ErrorKind::Network`] also when a stream that has begun falls silent for
-    /// longer than the idle timeout, or ends before the answer does.
+    /// As for [`generate`](Self::generate); [`ErrorKind::Network`] also when a stream that has
+    /// begun falls silent for longer than the idle timeout, or ends before the answer does.
     pub async fn generate_stream(
         &self,
         request: &Request,
@@ -109,8 +116,8 @@ impl Client {
     /// Counts the tokens of the whole request, system instruction and schema included.
     ///
     /// # Errors
-    /// As for [`generate`](Self::generate), as far as it concerns keys, server, network and request;
-    /// [`ErrorKind::Malformed`] when the reply holds no count.
+    /// As for [`generate`](Self::generate), as far as it concerns keys, server, network and
+    /// request; [`ErrorKind::Malformed`] when the reply holds no count.
     pub async fn count_tokens(&self, request: &Request) -> Result<u64, Error> {
         let id = request.model_id()?;
         let body = |_| wire::count_body(id, request);

@@ -23,7 +23,8 @@ pub enum ErrorKind {
     ModelUnknown,
     /// The server refused the request as it is (other HTTP 4xx); sending it again changes nothing.
     InvalidRequest,
-    /// The schema has more states than the server accepts: fewer values, shorter names, smaller arrays.
+    /// The schema has more states than the server accepts: fewer values, shorter names, smaller
+    /// arrays.
     SchemaTooComplex,
     /// The input is longer than the model takes.
     InputTooLong,
@@ -33,17 +34,21 @@ pub enum ErrorKind {
     Server,
     /// The server was not reached, or the connection broke or fell silent.
     Network,
-    /// The overall deadline passed during an attempt, while waiting for a turn, or before another attempt could begin.
+    /// The overall deadline passed during an attempt, while waiting for a turn, or before another
+    /// attempt could begin.
     Deadline,
     /// The prompt or the answer was blocked; [`Error::reason`] has the server's word for it.
     Blocked,
-    /// The answer was cut at the output limit (`MAX_TOKENS`); [`Error::usage`] shows what thoughts took of it.
+    /// The answer was cut at the output limit (`MAX_TOKENS`); [`Error::usage`] shows what thoughts
+    /// took of it.
     Truncated,
-    /// The model stopped for another reason than being done (a malformed or unexpected tool call, `OTHER`).
+    /// The model stopped for another reason than being done (a malformed or unexpected tool call,
+    /// `OTHER`).
     Stopped,
     /// The answer has no text.
     Empty,
-    /// The answer is not what the API promises: HTML, doubled or broken JSON, text that is not the schema's.
+    /// The answer is not what the API promises: HTML, doubled or broken JSON, text that is not the
+    /// schema's.
     Malformed,
     /// The answer is larger than the client accepts.
     TooLarge,
@@ -51,8 +56,8 @@ pub enum ErrorKind {
 
 /// Why a call failed.
 ///
-/// `Display` is one short line. It names keys by place and holds no text that looks like a key, whatever the server
-/// wrote. When every key failed it names each distinct failure once:
+/// `Display` is one short line. It names keys by place and holds no text that looks like a key,
+/// whatever the server wrote. When every key failed it names each distinct failure once:
 ///
 /// ```text
 /// all 34 keys failed: Gemini HTTP 429: quota (keys 1-4, 6-34); Gemini HTTP 400: API key not valid (key 5)
@@ -152,7 +157,8 @@ impl Error {
         )
     }
 
-    /// Whether the same call may succeed later without a change: quota, overload, server, network, deadline.
+    /// Whether the same call may succeed later without a change: quota, overload, server, network,
+    /// deadline.
     pub fn is_temporary(&self) -> bool {
         matches!(
             self.kind(),

@@ -1,4 +1,5 @@
-//! Runs one call through attempts and keys. The rules are in `retry.rs`; this is the one place that sleeps.
+//! Runs one call through attempts and keys. The rules are in `retry.rs`; this is the one place that
+//! sleeps.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,8 +40,8 @@ pub(crate) struct Exchange {
 pub(crate) struct Call<'a> {
     pub(crate) path: String,
     pub(crate) query: Vec<(&'static str, String)>,
-    /// Writes the body, with the thinking setting or without. It is written anew for each attempt, because a body may
-    /// be large and most calls need one.
+    /// Writes the body, with the thinking setting or without. It is written anew for each attempt,
+    /// because a body may be large and most calls need one.
     pub(crate) body: Option<&'a (dyn Fn(Option<Setting>) -> Value + Sync)>,
     /// The model and the setting it is asked to think with.
     pub(crate) thinking: Option<(String, Setting)>,
@@ -254,7 +255,8 @@ impl Exchange {
             .iter()
             .map(Chunk::read)
             .any(|chunk| chunk.finish.is_some() || chunk.block.is_some());
-        // Nothing but usage, or nothing at all, is an answer without candidates; that is judged later.
+        // Nothing but usage, or nothing at all, is an answer without candidates; that is judged
+        // later.
         let begun = documents
             .iter()
             .map(Chunk::read)

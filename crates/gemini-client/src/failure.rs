@@ -1,4 +1,5 @@
-//! What one failed attempt means: the kind for the caller, the cause for the retry rules, one short text.
+//! What one failed attempt means: the kind for the caller, the cause for the retry rules, one short
+//! text.
 
 use std::time::Duration;
 

@@ -6,7 +6,8 @@ use crate::error::{Error, ErrorKind};
 
 /// One API key.
 ///
-/// `Debug` and `Display` show its place and nothing of the key; there is no way to read the secret back.
+/// `Debug` and `Display` show its place and nothing of the key; there is no way to read the secret
+/// back.
 ///
 /// ```
 /// # use ctxfold_gemini_client::Keys;
@@ -45,8 +46,9 @@ impl fmt::Display for Key {
 
 /// The keys a client tries, in order.
 ///
-/// Several keys are for fail-over, when one is revoked or its project is out of quota. They are not for adding up
-/// quotas: a quota belongs to a project, and the API's terms forbid getting round it with many projects.
+/// Several keys are for fail-over, when one is revoked or its project is out of quota. They are not
+/// for adding up quotas: a quota belongs to a project, and the API's terms forbid getting round it
+/// with many projects.
 #[derive(Clone, Debug)]
 pub struct Keys(Vec<Key>);
 
@@ -56,8 +58,8 @@ impl Keys {
     /// Empty entries are skipped. A key that occurs twice is kept once, at its first place.
     ///
     /// # Errors
-    /// [`ErrorKind::NoKey`] when nothing is left, [`ErrorKind::Config`] when a key holds a character that no HTTP
-    /// header can carry. The message names the key's place, never the key.
+    /// [`ErrorKind::NoKey`] when nothing is left, [`ErrorKind::Config`] when a key holds a
+    /// character that no HTTP header can carry. The message names the key's place, never the key.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut keys: Vec<Key> = Vec::new();
         let entries = text.split(|c: char| c == ',' || c.is_whitespace());

@@ -30,7 +30,8 @@ impl Model {
     }
 }
 
-/// Parts of names of models that take `generateContent` but answer with something else than text, or only to tools.
+/// Parts of names of models that take `generateContent` but answer with something else than text,
+/// or only to tools.
 const NOT_TEXT: [&str; 9] = [
     "image",
     "imagen",
@@ -107,7 +108,8 @@ mod tests {
             error.suggestions(),
             ["gemini-3.5-flash", "gemini-3.6-flash", "gemini-2.5-pro"]
         );
-        let expected = "unknown model gemini-3.5-flsh; the closest are gemini-3.5-flash, gemini-3.6-flash and gemini-2.5-pro";
+        let expected = "unknown model gemini-3.5-flsh; the closest are gemini-3.5-flash, \
+                        gemini-3.6-flash and gemini-2.5-pro";
         assert_eq!(error.to_string(), expected);
         let error = unknown(&models[..1], "AIzaPasted", "[key]");
         assert_eq!(

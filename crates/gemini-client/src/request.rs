@@ -21,8 +21,8 @@ pub struct Request {
     pub system: Option<String>,
     /// The turns, oldest first; the last one is usually the user's.
     pub contents: Vec<Content>,
-    /// Asks for JSON of this shape. The answer's text is then checked to be one JSON document of the schema's
-    /// outermost type; what is inside is the caller's to check.
+    /// Asks for JSON of this shape. The answer's text is then checked to be one JSON document of
+    /// the schema's outermost type; what is inside is the caller's to check.
     pub schema: Option<Schema>,
     /// How much the model thinks before it answers.
     pub thinking: Thinking,
@@ -42,7 +42,8 @@ impl Request {
 
     /// The model's id without `models/`.
     ///
-    /// An id with other characters than those of model names could reach another address of the server.
+    /// An id with other characters than those of model names could reach another address of the
+    /// server.
     pub(crate) fn model_id(&self) -> Result<&str, Error> {
         model_id(&self.model)
     }
@@ -100,10 +101,11 @@ impl Content {
 
 /// How much the model thinks before it answers.
 ///
-/// Models from Gemini 3 on take a level, Gemini 2.5 takes a budget, and both together are an error. The client sends
-/// the one that the model takes: levels become the budgets that the API documents for them, and budgets the nearest
-/// level. Models that do not think are sent neither. Where a model refuses the setting all the same, the request is
-/// repeated once without it, and the client remembers that for the model.
+/// Models from Gemini 3 on take a level, Gemini 2.5 takes a budget, and both together are an error.
+/// The client sends the one that the model takes: levels become the budgets that the API documents
+/// for them, and budgets the nearest level. Models that do not think are sent neither. Where a
+/// model refuses the setting all the same, the request is repeated once without it, and the client
+/// remembers that for the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thinking {
     /// Nothing is sent; the model decides.
@@ -130,8 +132,9 @@ pub enum Level {
 
 /// The shape of a JSON answer: the part of JSON Schema that Gemini takes.
 ///
-/// Integer enums, ranges and `additionalProperties` are refused by the API, so they cannot be written here. Keep
-/// schemas small: long lists of values, long names and large `max_items` are refused as "too many states".
+/// Integer enums, ranges and `additionalProperties` are refused by the API, so they cannot be
+/// written here. Keep schemas small: long lists of values, long names and large `max_items` are
+/// refused as "too many states".
 ///
 /// ```
 /// use ctxfold_gemini_client::{Property, Schema};

@@ -1,19 +1,20 @@
-//! Decides what follows a failed attempt: wait, the next key, or stop. It never sleeps and knows no clock; the one
-//! function that does is in `exchange.rs`.
+//! Decides what follows a failed attempt: wait, the next key, or stop. It never sleeps and knows no
+//! clock; the one function that does is in `exchange.rs`.
 //!
 //! | failure | what follows |
 //! |---|---|
 //! | 429, 401, 403, 400 with an invalid key | the next key at once; each key once a request |
-//! | 429 on the last key, with a hint, not a per-day quota | wait as long as the hint says, same key |
+//! | 429 on the last key, with a hint, not a per-day quota | wait as the hint says, same key |
 //! | 503 | wait 1, 2, 3 s, same key: the model is busy for everybody, another key changes nothing |
 //! | 408, 500, 502, a connection that failed or broke | wait 1 s, same key, once |
-//! | 504, silence past the idle limit | stop: the work took too long and would again, and each time costs tokens |
+//! | 504, silence past the idle limit | stop: it would take as long again, and cost as much |
 //! | 400 that names the thinking setting | once more without it, at once |
 //! | all else | stop: the same request gets the same answer |
 //!
-//! 500 and 502 are often over in a second. But 500 is also what an input that the model cannot digest gets, so one
-//! repetition is worth its cost and four are not. A broken connection is the same bet. Waits of all kinds share one
-//! count, so that a request makes at most four attempts on a key. No attempt begins at or after the deadline.
+//! 500 and 502 are often over in a second. But 500 is also what an input that the model cannot
+//! digest gets, so one repetition is worth its cost and four are not. A broken connection is the
+//! same bet. Waits of all kinds share one count, so that a request makes at most four attempts on a
+//! key. No attempt begins at or after the deadline.
 
 use std::time::Duration;
 
@@ -127,7 +128,8 @@ impl Retry {
             .unwrap_or(Step::Stop(Stop::NoTime))
     }
 
-    /// The server's hint replaces the ladder's delay, not its count: a hint of zero, repeated, must come to an end.
+    /// The server's hint replaces the ladder's delay, not its count: a hint of zero, repeated, must
+    /// come to an end.
     fn obey(&mut self, hint: Duration, elapsed: Duration) -> Step {
         let allowed = self.waits < LADDER.len();
         allowed

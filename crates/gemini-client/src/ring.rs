@@ -1,5 +1,5 @@
-//! What requests of one client share about its keys: the place of the last good one, whose turn it is, and which
-//! keys the server asked to leave alone for a while.
+//! What requests of one client share about its keys: the place of the last good one, whose turn it
+//! is, and which keys the server asked to leave alone for a while.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,8 @@ use crate::retry::Cause;
 pub(crate) struct Ring {
     keys: Keys,
     good: AtomicUsize,
-    /// One permit a key: parallel requests over one key would only run into its quota together. They are not spread
-    /// over the other keys either, which are there for fail-over.
+    /// One permit a key: parallel requests over one key would only run into its quota together.
+    /// They are not spread over the other keys either, which are there for fail-over.
     turns: Vec<Semaphore>,
     cooling: Mutex<Vec<Option<Cooling>>>,
 }
@@ -48,8 +48,8 @@ impl Ring {
         self.keys.at(index)
     }
 
-    /// All keys, each once: from the last good one round, and those that cool down last, the soonest over at the
-    /// very end, because only the last one is waited for.
+    /// All keys, each once: from the last good one round, and those that cool down last, the
+    /// soonest over at the very end, because only the last one is waited for.
     pub(crate) fn order(&self, now: Duration) -> Vec<usize> {
         let good = self.good.load(Ordering::Relaxed);
         let count = self.keys.len();

@@ -1,6 +1,7 @@
 //! Removes whatever looks like a key from text that others wrote, and makes one short line of it.
 //!
-//! Servers echo keys in their messages. Every text that reaches an [`Error`](crate::Error) goes through here.
+//! Servers echo keys in their messages. Every text that reaches an [`Error`](crate::Error) goes
+//! through here.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -180,11 +181,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_planted_key_never_survives(before in ".{0,40}", after in ".{0,40}", tail in "[A-Za-z0-9_-]{20,36}") {
+        fn a_planted_key_never_survives(
+            before in ".{0,40}",
+            after in ".{0,40}",
+            tail in "[A-Za-z0-9_-]{20,36}",
+        ) {
             let google = format!("AIza{tail}");
             let text = format!("{before}{google}{after} hunter2 {before}");
             let line = line(&text);
-            prop_assert!(!line.contains(&google) && !line.contains(&tail) && !line.contains("hunter2"), "{line}");
+            for planted in [&google, &tail, "hunter2"] {
+                prop_assert!(!line.contains(planted), "{line}");
+            }
         }
     }
 }

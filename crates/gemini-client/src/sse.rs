@@ -34,8 +34,8 @@ impl Events {
         events
     }
 
-    /// The event that the end of the stream leaves without its blank line. The standard drops it, but servers and
-    /// proxies forget the line, and a whole JSON document speaks for itself.
+    /// The event that the end of the stream leaves without its blank line. The standard drops it,
+    /// but servers and proxies forget the line, and a whole JSON document speaks for itself.
     pub(crate) fn finish(mut self) -> Option<Vec<u8>> {
         let ended = self.end_line();
         ended.or(self.data).filter(|data| !data.is_empty())
@@ -72,6 +72,7 @@ impl Events {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
@@ -124,11 +125,15 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_of_any_size_give_the_same_events(
-            lines in proptest::collection::vec(prop_oneof![Just(String::new()), "data: ?[a-zé:]{0,5}", ":[a-z]{0,3}"], 0..20),
-            ends in proptest::collection::vec(prop_oneof![Just("\n"), Just("\r\n"), Just("\r")], 20),
-            cuts in proptest::collection::vec(1usize..7, 1..30),
+            lines in vec(
+                prop_oneof![Just(String::new()), "data: ?[a-zé:]{0,5}", ":[a-z]{0,3}"],
+                0..20,
+            ),
+            ends in vec(prop_oneof![Just("\n"), Just("\r\n"), Just("\r")], 20),
+            cuts in vec(1usize..7, 1..30),
         ) {
-            let text: String = lines.iter().zip(&ends).flat_map(|(line, end)| [line.as_str(), *end]).collect();
+            let ended = lines.iter().zip(&ends);
+            let text: String = ended.flat_map(|(line, end)| [line.as_str(), *end]).collect();
             let mut rest = text.as_bytes();
             let mut pieces = Vec::new();
             for cut in cuts.iter().cycle() {

@@ -3,6 +3,7 @@
 //! What needs no clock of the crate's own is in `tests/it`.
 
 mod field;
+mod network;
 mod support;
 mod table;
 mod time;

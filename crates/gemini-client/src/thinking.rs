@@ -48,8 +48,8 @@ pub(crate) fn setting(model: &str, thinking: Thinking) -> Option<Setting> {
     }
 }
 
-/// By name, because the list of models does not say it. An unknown newer Gemini is taken to have levels; where that
-/// is wrong, the server's refusal is what the client learns from.
+/// By name, because the list of models does not say it. An unknown newer Gemini is taken to have
+/// levels; where that is wrong, the server's refusal is what the client learns from.
 fn family(model: &str) -> Family {
     let Some(rest) = model.strip_prefix("gemini-") else {
         return Family::None;

@@ -1,4 +1,5 @@
-//! The one file that touches the network: HTTP and TLS through reqwest, whose types and error texts end here.
+//! The one file that touches the network: HTTP and TLS through reqwest, whose types and error texts
+//! end here.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -226,8 +227,8 @@ fn proxy(text: &str) -> Option<Proxy> {
 
 /// rustls on ring, which builds with a C compiler alone.
 ///
-/// Trust is the machine's own, so that a company's proxy that opens TLS works; a machine without any roots, such as a
-/// bare container, gets Mozilla's.
+/// Trust is the machine's own, so that a company's proxy that opens TLS works; a machine without
+/// any roots, such as a bare container, gets Mozilla's.
 fn tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -1,7 +1,7 @@
 //! The API's JSON, and nothing that decides on it: requests are written, replies are taken apart.
 //!
-//! Replies are read as loose values instead of derived types, because a field of an unexpected type or a kind that
-//! came later must cost that field and not the answer.
+//! Replies are read as loose values instead of derived types, because a field of an unexpected type
+//! or a kind that came later must cost that field and not the answer.
 
 mod fault;
 mod reply;
@@ -79,7 +79,8 @@ pub(crate) fn documents(body: &[u8]) -> Result<Vec<Value>, NotJson> {
     })
 }
 
-/// The first document of a body, however the rest looks: good enough to find out what an error says.
+/// The first document of a body, however the rest looks: good enough to find out what an error
+/// says.
 fn first_document(body: &[u8]) -> Option<Value> {
     let start = body
         .iter()

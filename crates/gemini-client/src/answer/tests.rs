@@ -169,7 +169,8 @@ fn a_cut_answer_tells_what_thoughts_took_of_it() {
     let mut document = candidate(&json!([{ "text": "" }]), "MAX_TOKENS");
     document["usageMetadata"] = json!({ "thoughtsTokenCount": 4090, "candidatesTokenCount": 6 });
     let failure = refused(document.clone(), None);
-    let text = "Gemini's answer was cut at the output limit (4090 tokens went to thoughts, 6 to the answer)";
+    let text = "Gemini's answer was cut at the output limit \
+                (4090 tokens went to thoughts, 6 to the answer)";
     assert_eq!(
         (failure.kind, failure.text.as_str()),
         (ErrorKind::Truncated, text)

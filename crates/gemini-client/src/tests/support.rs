@@ -211,9 +211,9 @@ pub(super) fn question() -> Request {
 
 /// A good answer.
 pub(super) fn text(text: &str) -> ResponseTemplate {
-    answer(
-        &json!({ "candidates": [{ "content": { "parts": [{ "text": text }] }, "finishReason": "STOP" }] }),
-    )
+    answer(&json!({ "candidates": [{
+            "content": { "parts": [{ "text": text }] }, "finishReason": "STOP",
+        }] }))
 }
 
 pub(super) fn answer(document: &Value) -> ResponseTemplate {
@@ -226,7 +226,9 @@ pub(super) fn error(status: u16, message: &str, details: &Value) -> ResponseTemp
 }
 
 pub(super) fn error_body(status: u16, message: &str, details: &Value) -> Value {
-    json!({ "error": { "code": status, "message": message, "status": "SOME_STATUS", "details": details } })
+    json!({ "error": {
+        "code": status, "message": message, "status": "SOME_STATUS", "details": details,
+    } })
 }
 
 pub(super) fn retry_info(delay: &str) -> Value {
@@ -239,6 +241,17 @@ pub(super) fn event(document: &Value) -> String {
 
 pub(super) fn part(text: &str) -> Value {
     json!({ "candidates": [{ "content": { "parts": [{ "text": text }] } }] })
+}
+
+/// Lets everybody else run until it is so.
+pub(super) async fn until(what: impl Fn() -> bool) {
+    for _ in 0..200_000 {
+        if what() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it did not come to it");
 }
 
 /// A server whose every connection is in the hands of the test; its base URL comes back.

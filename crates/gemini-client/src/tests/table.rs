@@ -17,7 +17,8 @@ const KEYS: [&str; 3] = [
     "plainplanted-third-0003",
 ];
 
-/// Answers by the path `/<status>/<details>/…` and plants the key in the body, in every way that was seen.
+/// Answers by the path `/<status>/<details>/…` and plants the key in the body, in every way that
+/// was seen.
 #[derive(Clone, Default)]
 struct ByPath(Arc<Mutex<Vec<String>>>);
 
@@ -41,10 +42,20 @@ impl Respond for ByPath {
             "SOME_REASON"
         };
         let details = json!([
-            { "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "metadata": { "consumer": format!("api_key:{key}") } },
-            { "@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{ "quotaId": "PerMinute" }] },
+            {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": reason,
+                "metadata": { "consumer": format!("api_key:{key}") },
+            },
+            {
+                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                "violations": [{ "quotaId": "PerMinute" }],
+            },
             { "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "26.5s" },
-            { "@type": "type.googleapis.com/google.rpc.LocalizedMessage", "message": format!("Bearer {key}") },
+            {
+                "@type": "type.googleapis.com/google.rpc.LocalizedMessage",
+                "message": format!("Bearer {key}"),
+            },
         ]);
         error(
             status,

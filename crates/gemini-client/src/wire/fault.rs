@@ -101,7 +101,8 @@ impl Fault {
     }
 }
 
-/// A protocol-buffer duration: seconds with up to nine decimals and an `s`, such as `58.934310785s`.
+/// A protocol-buffer duration: seconds with up to nine decimals and an `s`, such as
+/// `58.934310785s`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let seconds = text.strip_suffix('s')?;
     let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
@@ -152,7 +153,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_printed_is_read(secs in any::<u64>(), nanos in 0u32..1_000_000_000) {
-            prop_assert_eq!(duration(&format!("{secs}.{nanos:09}s")), Some(Duration::new(secs, nanos)));
+            let text = format!("{secs}.{nanos:09}s");
+            prop_assert_eq!(duration(&text), Some(Duration::new(secs, nanos)));
         }
 
         #[test]
@@ -166,7 +168,9 @@ mod tests {
     fn the_same_error_is_found_in_every_wrapping() {
         let error = json!({ "error": {
             "code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED",
-            "details": [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "26s" }],
+            "details": [{
+                "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "26s",
+            }],
         } });
         let plain = error.to_string();
         let expected = Fault::of_body(plain.as_bytes()).unwrap();

@@ -122,7 +122,10 @@ mod tests {
                 ] },
                 "finishReason": "NEW_ONE",
             }, { "content": { "parts": [{ "text": "other candidate" }] } }],
-            "usageMetadata": { "promptTokenCount": 7, "candidatesTokenCount": "2", "thoughtsTokenCount": 3, "totalTokenCount": 12 },
+            "usageMetadata": {
+                "promptTokenCount": 7, "candidatesTokenCount": "2",
+                "thoughtsTokenCount": 3, "totalTokenCount": 12,
+            },
             "modelVersion": "gemini-3.5-flash-001",
         }));
         assert_eq!(chunk.text, "one two");
@@ -144,7 +147,10 @@ mod tests {
     #[test]
     fn fields_of_a_wrong_type_cost_only_themselves() {
         let chunk = Chunk::read(&json!({
-            "candidates": [{ "content": { "parts": [{ "text": 5 }, "x", { "text": "ok" }] }, "finishReason": 7 }],
+            "candidates": [{
+                "content": { "parts": [{ "text": 5 }, "x", { "text": "ok" }] },
+                "finishReason": 7,
+            }],
             "usageMetadata": [], "promptFeedback": "no", "modelVersion": null,
         }));
         assert_eq!(
@@ -169,7 +175,10 @@ mod tests {
     #[test]
     fn a_page_of_models() {
         let (models, next) = models_page(&json!({ "models": [
-            { "name": "models/a", "supportedGenerationMethods": ["generateContent"], "inputTokenLimit": 100, "thinking": true },
+            {
+                "name": "models/a", "supportedGenerationMethods": ["generateContent"],
+                "inputTokenLimit": 100, "thinking": true,
+            },
             { "name": "models/b", "supportedGenerationMethods": ["embedContent"] },
             { "name": "models/c" },
             { "name": "models/d\u{1b}[2J", "supportedGenerationMethods": ["generateContent"] },

@@ -100,7 +100,12 @@ fn object(properties: &[Property]) -> Value {
         .filter(|property| property.required)
         .map(|property| &property.name)
         .collect();
-    json!({ "type": "OBJECT", "properties": shapes, "required": required, "propertyOrdering": names })
+    json!({
+        "type": "OBJECT",
+        "properties": shapes,
+        "required": required,
+        "propertyOrdering": names,
+    })
 }
 
 fn described(property: &Property) -> Value {

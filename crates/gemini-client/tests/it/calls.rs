@@ -1,5 +1,7 @@
 //! Each call against a server that answers as the API does.
 
+use std::fmt::Write;
+
 use ctxfold_gemini_client::{
     Content, ErrorKind, FinishReason, Phase, Progress, Property, Request, Schema, Thinking,
 };
@@ -248,14 +250,14 @@ async fn a_stream_tells_how_far_it_is() {
     let part = |part: Value| json!({ "candidates": [{ "content": { "parts": [part] } }] });
     let mut last = whole("é!");
     last["usageMetadata"] = json!({ "candidatesTokenCount": 3, "thoughtsTokenCount": 8 });
-    let body: String = [
+    let mut body = String::new();
+    for document in [
         part(json!({ "text": "let me think", "thought": true })),
         part(json!({ "text": "{\"k\": \"" })),
         part(json!({ "text": "caf" })),
-    ]
-    .iter()
-    .map(|document| format!("data: {document}\r\n\r\n"))
-    .collect();
+    ] {
+        write!(body, "data: {document}\r\n\r\n").unwrap();
+    }
     last["candidates"][0]["content"]["parts"][0]["text"] = "é\"}".into();
     let server = MockServer::start().await;
     Mock::given(method("POST"))

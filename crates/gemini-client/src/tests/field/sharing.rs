@@ -138,9 +138,7 @@ async fn ten_calls_share_a_key_one_at_a_time_and_its_cool_down() {
             tokio::spawn(async move { client.generate(&question()).await })
         })
         .collect();
-    while clock.waits().len() < 10 {
-        tokio::task::yield_now().await;
-    }
+    until(|| clock.waits().len() == 10).await;
     assert_eq!(counter.keys().len(), 1, "one request found it out for all");
     assert_eq!(clock.waits(), [secs(26); 10]);
     clock.advance(secs(25));
