@@ -57,7 +57,8 @@ impl Place {
         }
     }
 
-    fn codex(env: &Env, path: PathBuf) -> Place {
+    /// A thread of Codex.
+    pub(crate) fn codex(env: &Env, path: PathBuf) -> Place {
         Place {
             agent: Agent::Codex,
             path,
@@ -176,6 +177,24 @@ fn modified_ms(path: &Path) -> i64 {
         .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// Whether Claude Code finds the session when it is started in a folder.
+pub(crate) fn has(env: &Env, folder: &Path, place: &Place) -> bool {
+    let entries = claude::Store::new(&env.claude_root).entries_in(folder);
+    entries.is_ok_and(|found| found.iter().any(|e| is_same(&e.path, &place.path)))
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    a == b
+        || std::fs::canonicalize(a)
+            .ok()
+            .is_some_and(|a| std::fs::canonicalize(b).ok() == Some(a))
+}
+
+/// The working directory that a session of Claude Code was last in.
+pub(crate) fn cwd(place: &Place) -> Option<PathBuf> {
+    claude::read_tail(&place.path).ok()?.cwd.map(PathBuf::from)
+}
+
 /// Every conversation of both agents. Archived and compressed threads are left out.
 pub(crate) fn all(env: &Env) -> CommandResult<Vec<Place>> {
     let entries = claude::Store::new(&env.claude_root).entries()?;
@@ -231,6 +250,10 @@ pub(crate) fn recent(env: &Env, most: usize) -> CommandResult<Vec<(Place, String
 pub(crate) struct Pause {
     /// Time of the newest row, in milliseconds since the Unix epoch.
     pub(crate) active_ms: Option<i64>,
+    /// Time of the model's newest answer, where there is one since the last compaction.
+    pub(crate) answered_ms: Option<i64>,
+    /// Whether it was compacted and nothing was answered since.
+    pub(crate) is_compacted: bool,
     /// How long the provider keeps the conversation, in milliseconds.
     pub(crate) cache_ms: Option<u64>,
 }
@@ -245,15 +268,18 @@ pub(crate) fn pause(place: &Place) -> CommandResult<Pause> {
             let tail = claude::read_tail(&place.path)?;
             Ok(Pause {
                 active_ms: tail.active_ms,
+                answered_ms: tail.answered_ms,
+                is_compacted: tail.compacted_ms.is_some(),
                 cache_ms: tail
                     .cache_ttl
                     .map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
             })
         }
-        // The file's time: Codex does not set it back, and neither does our append keep it.
+        // The file's time, which every append moves, ours too.
         Agent::Codex => Ok(Pause {
             active_ms: Some(modified_ms(&place.path)),
             cache_ms: Some(CODEX_CACHE_MS),
+            ..Pause::default()
         }),
     }
 }
@@ -397,6 +423,14 @@ impl Conversation {
                 .iter()
                 .map(|f| format!("{}: {}", f.code, f.message))
                 .collect(),
+        }
+    }
+
+    /// Whether a running client has the conversation.
+    pub(crate) fn is_live(&self, env: &Env) -> CommandResult<bool> {
+        match &self.read {
+            Read::Claude(_) => Ok(live_pid(env, &self.place, &self.about().id)?.is_some()),
+            Read::Codex(thread) => Ok(thread.is_held()),
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// A size: tokens as `60k` or a number, bytes as `64KB`.
     Size,
+    /// A price, not negative; empty for none.
+    Price,
 }
 
 /// One key.
@@ -147,6 +149,24 @@ pub(crate) const KEYS: &[Key] = &[
         Kind::Text,
         "",
         "Model that summarises idle conversations; empty for rules and no network",
+    ),
+    key(
+        "idle.codex-stop",
+        Kind::Switch,
+        "false",
+        "Whether the Codex hook stops a prompt that would pay for a long idle thread, once a pause",
+    ),
+    key(
+        "idle.price-cached",
+        Kind::Price,
+        "",
+        "What a million tokens read from the provider's cache cost you; estimates then show money",
+    ),
+    key(
+        "idle.price-uncached",
+        Kind::Price,
+        "",
+        "What a million tokens sent anew cost you, storing them in the cache included",
     ),
     key(
         "monitor.enabled",
@@ -293,9 +313,11 @@ impl Config {
             let Some(key) = KEYS.iter().find(|k| k.name == full) else {
                 return Err(unknown(&place, &full));
             };
-            let value = written(item).filter(|v| fits(key.kind, v)).ok_or_else(|| {
-                CommandError::input(format!("{place}: {full} must be {}", expected(key.kind)))
-            })?;
+            let value = written(key.kind, item)
+                .filter(|v| fits(key.kind, v))
+                .ok_or_else(|| {
+                    CommandError::input(format!("{place}: {full} must be {}", expected(key.kind)))
+                })?;
             self.values.push((key.name, value));
         }
         Ok(())
@@ -331,6 +353,11 @@ impl Config {
         self.text(name) == "true"
     }
 
+    /// A price.
+    pub(crate) fn price(&self, name: &str) -> Option<f64> {
+        self.text(name).parse().ok()
+    }
+
     /// A size.
     pub(crate) fn size(&self, name: &str) -> Option<Size> {
         Size::parse(self.text(name))
@@ -353,20 +380,15 @@ fn line_of(text: &str, offset: usize) -> usize {
         + 1
 }
 
-/// A value as text, with its type still visible to [`fits`]: texts of numbers are no numbers.
-fn written(item: &Item) -> Option<String> {
-    match item.as_value()? {
-        Value::String(s) => Some(s.value().clone()),
-        Value::Integer(n) => Some(n.value().to_string()),
-        Value::Boolean(b) => Some(b.value().to_string()),
+/// A value of the key's own type as text: texts of numbers are no numbers.
+fn written(kind: Kind, item: &Item) -> Option<String> {
+    match (kind, item.as_value()?) {
+        (Kind::Text | Kind::Word(_) | Kind::Size, Value::String(s)) => Some(s.value().clone()),
+        (Kind::Number | Kind::Size | Kind::Price, Value::Integer(n)) => Some(n.value().to_string()),
+        (Kind::Price, Value::Float(n)) => Some(n.value().to_string()),
+        (Kind::Switch, Value::Boolean(b)) => Some(b.value().to_string()),
         _ => None,
     }
-    .filter(|_| !matches!(item.as_value(), Some(Value::String(s)) if is_disguised(s.value())))
-}
-
-/// A text that only looks like a switch.
-fn is_disguised(text: &str) -> bool {
-    matches!(text, "true" | "false")
 }
 
 fn fits(kind: Kind, text: &str) -> bool {
@@ -376,6 +398,10 @@ fn fits(kind: Kind, text: &str) -> bool {
         Kind::Text => true,
         Kind::Word(words) => words.contains(&text),
         Kind::Size => text.is_empty() || Size::parse(text).is_some(),
+        Kind::Price => {
+            let is_price = |n: f64| n.is_finite() && n >= 0.0;
+            text.is_empty() || text.parse().is_ok_and(is_price)
+        }
     }
 }
 
@@ -386,6 +412,7 @@ fn expected(kind: Kind) -> String {
         Kind::Text => "a text".into(),
         Kind::Word(words) => format!("one of {}", words.join(", ")),
         Kind::Size => "a size such as 60k or 64KB".into(),
+        Kind::Price => "a number, not negative".into(),
     }
 }
 
@@ -424,10 +451,15 @@ pub(crate) fn edit(env: &Env, name: &str, value: Option<&str>) -> CommandResult 
         None => {
             table.remove(leaf);
         }
+        // An empty price is none.
+        Some("") if key.kind == Kind::Price => {
+            table.remove(leaf);
+        }
         Some(value) => {
             let new = match key.kind {
                 Kind::Number => Value::from(value.parse::<i64>().unwrap_or_default()),
                 Kind::Switch => Value::from(value == "true"),
+                Kind::Price => Value::from(value.parse::<f64>().unwrap_or_default()),
                 Kind::Text | Kind::Word(_) | Kind::Size => Value::from(value),
             };
             match table.get_mut(leaf).and_then(Item::as_value_mut) {
@@ -518,9 +550,22 @@ mod tests {
                 "mode = \"fast\"\n",
                 "config.toml:1: mode must be one of mask, prune, summary",
             ),
+            ("keep = \"6\"", "config.toml:1: keep must be a whole number"),
+            (
+                "[idle]\nprice-cached = \"1\"",
+                "config.toml:2: idle.price-cached must be a number",
+            ),
+            (
+                "[idle]\nprice-cached = -1.5",
+                "config.toml:2: idle.price-cached must be a number",
+            ),
             (
                 "[gemini]\nmodel = 7\nx = 1\n",
-                "config.toml:3: unknown setting gemini.x",
+                "config.toml:2: gemini.model must be a text",
+            ),
+            (
+                "[gemini]\nx = 1\n",
+                "config.toml:2: unknown setting gemini.x",
             ),
             (
                 "[gemeni]\nmodel = \"a\"\n",

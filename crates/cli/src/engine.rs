@@ -330,7 +330,7 @@ impl Model {
             });
             bar.finish();
             match outcome {
-                None => return Err(CommandError::model("interrupted; nothing was written")),
+                None => return Err(CommandError::interrupted()),
                 Some(Ok(answer)) => {
                     self.calls += 1;
                     self.used.input_tokens += answer.usage.prompt;

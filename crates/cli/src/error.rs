@@ -13,6 +13,9 @@ pub(crate) struct CommandError {
     hints: Vec<String>,
 }
 
+/// What an interruption says.
+const INTERRUPTED: &str = "interrupted; nothing was written";
+
 /// What a command returns.
 pub(crate) type CommandResult<T = ()> = Result<T, CommandError>;
 
@@ -43,6 +46,16 @@ impl CommandError {
     /// The model or the network failed; nothing was written.
     pub(crate) fn model(message: impl Into<String>) -> CommandError {
         CommandError::new(exit::MODEL, message)
+    }
+
+    /// Cut short by the user; nothing was written.
+    pub(crate) fn interrupted() -> CommandError {
+        CommandError::model(INTERRUPTED)
+    }
+
+    /// Whether the user cut it short.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.message == INTERRUPTED
     }
 
     /// A system error over a path.

@@ -32,6 +32,12 @@ pub struct Tail {
     pub cache_ttl: Option<Duration>,
     /// Time of the newest row, in milliseconds since the Unix epoch.
     pub active_ms: Option<i64>,
+    /// Time of the newest answer of the model since the last compaction, in milliseconds since the
+    /// Unix epoch.
+    pub answered_ms: Option<i64>,
+    /// Time of the last compaction, in milliseconds since the Unix epoch, where no answer came
+    /// after it.
+    pub compacted_ms: Option<i64>,
     /// Working directory of the newest row.
     pub cwd: Option<String>,
     /// Client version of the newest row.
@@ -136,6 +142,7 @@ impl Tail {
                 window: None,
                 stale: true,
             }));
+            self.compacted_ms = row.at_ms();
             self.complete = true;
         }
         if row.kind == b"assistant" {
@@ -150,6 +157,9 @@ impl Tail {
             return;
         }
         keep_text(&mut self.model, model);
+        if self.answered_ms.is_none() && !self.complete {
+            self.answered_ms = row.at_ms();
+        }
         let Some(usage) = row.usage() else { return };
         if self.cache_ttl.is_none() {
             if usage.hour > 0 {

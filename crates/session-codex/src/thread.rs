@@ -141,6 +141,11 @@ impl Thread {
             .unwrap_or(tail)
     }
 
+    /// Whether a running client holds the thread's writer lease. Nothing is taken.
+    pub fn is_held(&self) -> bool {
+        crate::lease::is_held(self.store.home(), &self.meta.id)
+    }
+
     /// Whether a compaction could be appended now, as far as the files tell: everything but the
     /// lease, which is taken at the append.
     ///

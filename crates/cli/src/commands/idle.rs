@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use clap::Subcommand;
-use ctxfold_compactor::idle::{Reason, Verdict};
+use ctxfold_compactor::idle::{IdleSettings, Reason};
 
 use super::Context;
-use crate::agent::{self, Agent, Place};
-use crate::config;
+use crate::agent::{self, Agent};
 use crate::error::{CommandError, CommandResult};
-use crate::{env, exit, files, idle, output};
+use crate::idle::{self, Pass};
+use crate::{config, env, output};
 
 /// Compact conversations that paused for so long that the provider's cache is gone
 ///
@@ -75,17 +75,14 @@ struct Run {
 
 #[derive(Debug, clap::Args)]
 struct Watch {
-    /// Seconds between two visits
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Seconds that two visits are at least apart
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     every: u64,
 
     /// Stop after this many visits
     #[arg(long, hide = true)]
-    visits: Option<u64>,
+    passes: Option<u64>,
 }
-
-/// Most conversations that one visit compacts; the rest waits for the next one.
-const MOST_A_VISIT: usize = 1000;
 
 impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
@@ -112,7 +109,7 @@ impl Args {
                 set("idle.codex", if state == "on" { "true" } else { "false" })
             }
             Action::Run(args) => run(cx, &args),
-            Action::Watch(args) => watch(cx, &args),
+            Action::Watch(args) => idle::watch(cx, Duration::from_secs(args.every), args.passes),
             Action::Install { print: _ } => output::data(UNITS),
         }
     }
@@ -122,168 +119,34 @@ fn status(cx: &Context) -> CommandResult {
     let c = &cx.config;
     let on = |name: &str| if c.switch(name) { "on" } else { "off" };
     output::data(&format!(
-        "idle   {}\ncodex  {}\nafter  {} min\nmin    {}\nmodel  {}\n",
+        "idle   {}\ncodex  {}\nstop   {}\nafter  {} min\nmin    {}\nprice  {}\nmodel  {}\n",
         on("idle.enabled"),
         on("idle.codex"),
+        on("idle.codex-stop"),
         c.number("idle.after"),
         c.text("idle.min"),
+        idle::price(c).map_or_else(
+            || "not set; estimates show tokens".to_owned(),
+            |p| format!("{} cached, {} anew, a million tokens", p.cached, p.uncached)
+        ),
         c.maybe("idle.model")
             .unwrap_or("none (local rules, no network)"),
     ))
 }
 
-/// What a visit did.
-#[derive(Debug, Default, serde::Serialize)]
-struct Report {
-    compacted: Vec<Visited>,
-    failed: Vec<Visited>,
-    left: usize,
-}
-
-#[derive(Debug, serde::Serialize)]
-struct Visited {
-    agent: &'static str,
-    path: std::path::PathBuf,
-    says: String,
-}
-
 fn run(cx: &Context, args: &Run) -> CommandResult {
-    let _lock = lock(cx)?;
-    let report = visit_all(cx, args.dry_run)?;
+    let _lock = idle::lock(cx)?;
+    let report = Pass::new(usize::MAX).go(cx, args.dry_run)?;
     if args.json {
         return output::json(
             &serde_json::json!({"v": 1, "dry_run": args.dry_run, "report": report}),
         );
     }
-    tell(cx, &report);
+    if !cx.config.switch("idle.enabled") {
+        cx.say("ctxfold: idle compaction is off; `ctxfold idle on` switches it on");
+    }
+    report.tell(cx);
     Ok(())
-}
-
-fn tell(cx: &Context, report: &Report) {
-    for v in &report.compacted {
-        cx.say(&format!("ctxfold: {}: {}", cx.env.show(&v.path), v.says));
-    }
-    for v in &report.failed {
-        cx.say(&format!("ctxfold: {}: {}", cx.env.show(&v.path), v.says));
-    }
-    cx.say(&format!(
-        "ctxfold: {} compacted, {} left alone, {} failed",
-        report.compacted.len(),
-        report.left,
-        report.failed.len()
-    ));
-}
-
-/// One pass over everything. A failure of one conversation is told and does not stop the rest.
-fn visit_all(cx: &Context, dry_run: bool) -> CommandResult<Report> {
-    let mut report = Report::default();
-    for place in agent::all(&cx.env)? {
-        let settings = idle::settings(&cx.config, place.agent);
-        if !settings.enabled || report.compacted.len() >= MOST_A_VISIT {
-            report.left += 1;
-            continue;
-        }
-        // The end of a file is enough to leave most conversations alone.
-        if !may_be_idle(cx, &place, settings.after_ms) {
-            report.left += 1;
-            continue;
-        }
-        match visit(cx, &place, dry_run, &settings) {
-            Ok(Some(says)) => report.compacted.push(Visited {
-                agent: place.agent.name(),
-                path: place.path,
-                says,
-            }),
-            Ok(None) => report.left += 1,
-            Err(error) if error.code() == exit::REFUSED => report.left += 1,
-            Err(error) => report.failed.push(Visited {
-                agent: place.agent.name(),
-                path: place.path,
-                says: error.to_string(),
-            }),
-        }
-    }
-    Ok(report)
-}
-
-fn visit(
-    cx: &Context,
-    place: &Place,
-    dry_run: bool,
-    settings: &ctxfold_compactor::idle::IdleSettings,
-) -> CommandResult<Option<String>> {
-    if dry_run {
-        let conversation = agent::Conversation::open(place, None)?;
-        let facts = idle::facts(cx, &conversation)?;
-        let decision = ctxfold_compactor::idle::decide(&facts, settings);
-        let is_due = matches!(decision.verdict, Verdict::Compact);
-        return Ok(is_due.then(|| "would be compacted".to_owned()));
-    }
-    Ok(idle::visit(cx, place, settings)?.done)
-}
-
-/// Whether the end of the file speaks for a pause. When in doubt, yes.
-fn may_be_idle(cx: &Context, place: &Place, after_ms: u64) -> bool {
-    let Ok(pause) = agent::pause(place) else {
-        return true;
-    };
-    let Some(active) = pause.active_ms else {
-        return true;
-    };
-    let idle = u64::try_from(cx.env.now_ms() - active).unwrap_or(0);
-    idle >= pause.cache_ms.unwrap_or(0).max(after_ms)
-}
-
-fn watch(cx: &Context, args: &Watch) -> CommandResult {
-    let _lock = lock(cx)?;
-    cx.say(&format!(
-        "ctxfold: watching; a visit every {} s; Ctrl-C ends it",
-        args.every
-    ));
-    let mut visits = 0;
-    loop {
-        let report = visit_all(cx, false)?;
-        if !report.compacted.is_empty() || !report.failed.is_empty() {
-            tell(cx, &report);
-        }
-        visits += 1;
-        if args.visits.is_some_and(|most| visits >= most) {
-            return Ok(());
-        }
-        wait(Duration::from_secs(args.every));
-    }
-}
-
-/// Waits for the next visit: the one place that sleeps.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the watch's own pause between two visits"
-)]
-fn wait(span: Duration) {
-    std::thread::sleep(span);
-}
-
-/// Held while visits run, so that two never do. It ends with the process, however that ends.
-fn lock(cx: &Context) -> CommandResult<std::fs::File> {
-    files::private_dir(&cx.env.state_dir)?;
-    let path = cx.env.state_dir.join("idle.lock");
-    let file = files::options()
-        .read(true)
-        .append(true)
-        .create(true)
-        .open(&path)
-        .map_err(|e| CommandError::io("open", &path, &e))?;
-    #[cfg(unix)]
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(
-        |e| {
-            if e == rustix::io::Errno::WOULDBLOCK {
-                CommandError::refused("another idle run or watch is at work")
-            } else {
-                CommandError::io("lock", &path, &e.into())
-            }
-        },
-    )?;
-    Ok(file)
 }
 
 /// `ctxfold mod idle`: the mod asks at the next prompt.
@@ -304,34 +167,33 @@ impl ModIdle {
             .ok_or_else(|| CommandError::input("CLAUDE_CODE_SESSION_ID is not set"))?;
         let place = agent::locate(&cx.env, Some(&id), Some(Agent::Claude))?;
         let pause = agent::pause(&place)?;
-        let seen_ms = self.idle_seconds.map(|s| s.saturating_mul(1000));
-        let idle_ms = seen_ms.or_else(|| {
-            pause
-                .active_ms
-                .map(|at| u64::try_from(cx.env.now_ms() - at).unwrap_or(0))
-        });
-        let cache_ms = pause
-            .cache_ms
-            .unwrap_or(ctxfold_compactor::idle::IdleSettings::default().cache_ms);
+        let idle_ms = self
+            .idle_seconds
+            .map(|s| s.saturating_mul(1000))
+            .or_else(|| {
+                // Not the newest row: a client that resumes has written some already.
+                pause
+                    .answered_ms
+                    .map(|at| u64::try_from(cx.env.now_ms() - at).unwrap_or(0))
+            });
+        let cache_ms = pause.cache_ms.unwrap_or(IdleSettings::default().cache_ms);
         let after_ms = self.after.saturating_mul(60_000);
-        let (idle, why) = match idle_ms {
-            None => (false, Reason::NoActivity.to_string()),
-            Some(idle) if idle < cache_ms => (
-                false,
-                Reason::Warm {
-                    left_ms: cache_ms - idle,
-                }
-                .to_string(),
-            ),
-            Some(idle) if idle < after_ms => (
-                false,
-                Reason::Recent {
-                    left_ms: after_ms - idle,
-                }
-                .to_string(),
-            ),
-            Some(idle) => (true, format!("idle for {}", output::age(idle / 1000))),
+        let reason = match idle_ms {
+            _ if pause.is_compacted => Some(Reason::AlreadyCompacted),
+            None => Some(Reason::NoActivity),
+            Some(idle) if idle < cache_ms => Some(Reason::Warm {
+                left_ms: cache_ms - idle,
+            }),
+            Some(idle) if idle < after_ms => Some(Reason::Recent {
+                left_ms: after_ms - idle,
+            }),
+            Some(_) => None,
         };
+        let idle = reason.is_none();
+        let why = reason.map_or_else(
+            || format!("idle for {}", output::age(idle_ms.unwrap_or(0) / 1000)),
+            |reason| reason.to_string(),
+        );
         output::json(&serde_json::json!({"idle": idle, "why": why}))
     }
 }

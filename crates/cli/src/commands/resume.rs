@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::Command;
 
 use ctxfold_compactor::idle::Verdict;
@@ -9,6 +10,7 @@ use ctxfold_compactor::idle::Verdict;
 use super::{Context, Which, monitor};
 use crate::agent::{self, Agent, Place};
 use crate::error::{CommandError, CommandResult};
+use crate::idle::Visitor;
 use crate::{env, idle, output};
 
 /// Resume a session; compact it first if its pause has cost the cache anyway
@@ -44,47 +46,58 @@ impl Args {
         } else {
             agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?
         };
+        let folder = folder(cx, &place)?;
         let id = agent::id(&place)?;
         if let Some(crumb) = monitor::last_breadcrumb(&cx.env, &id) {
             cx.say(&format!("ctxfold: {crumb}"));
         }
         if !self.no_compact {
-            self.compact(cx, &place);
+            self.compact(cx, &place)?;
         }
         let mut command = self.command(&place, &id);
+        if let Some(folder) = folder {
+            cx.say(&format!("ctxfold: in {}", cx.env.show(&folder)));
+            command.current_dir(folder);
+        }
         if self.dry_run {
             return output::data(&format!("{}\n", shown(&command)));
         }
         become_client(&mut command)
     }
 
-    /// Compacts if the policy says so. Whatever goes wrong is said and left behind.
-    fn compact(&self, cx: &Context, place: &Place) {
+    /// Compacts if the policy says so. Whatever goes wrong is said and left behind; only the user
+    /// stops it.
+    fn compact(&self, cx: &Context, place: &Place) -> CommandResult {
         let settings = idle::settings(&cx.config, place.agent);
         if !settings.enabled {
-            return;
+            return Ok(());
         }
-        if self.dry_run {
-            let decision = agent::Conversation::open(place, None)
-                .and_then(|c| idle::facts(cx, &c))
-                .map(|facts| ctxfold_compactor::idle::decide(&facts, &settings));
-            match decision.map(|d| d.verdict) {
-                Ok(Verdict::Compact) => cx.say("ctxfold: would compact first"),
-                Ok(Verdict::Leave(reason)) => cx.say(&format!("ctxfold: not compacted: {reason}")),
-                Err(error) => cx.say(&format!("ctxfold: {error}")),
+        let outcome = if self.dry_run {
+            idle::look(cx, place, &settings).map(|decision| {
+                cx.say(&format!(
+                    "ctxfold: {}",
+                    idle::costs(&cx.config, &decision.cost)
+                ));
+                let done = matches!(decision.verdict, Verdict::Compact);
+                (
+                    decision.verdict,
+                    done.then(|| "would compact first".to_owned()),
+                )
+            })
+        } else {
+            let outcome = Visitor::default().visit(cx, place, &settings);
+            outcome.map(|o| (o.decision.verdict, o.done))
+        };
+        match outcome {
+            Ok((_, Some(line))) => cx.say(&format!("ctxfold: {line}")),
+            Ok((Verdict::Leave(reason), None)) => {
+                cx.say(&format!("ctxfold: not compacted: {reason}"));
             }
-            return;
-        }
-        match idle::visit(cx, place, &settings) {
-            Ok(outcome) => match (outcome.done, outcome.decision.verdict) {
-                (Some(line), _) => cx.say(&format!("ctxfold: {line}")),
-                (None, Verdict::Leave(reason)) => {
-                    cx.say(&format!("ctxfold: not compacted: {reason}"));
-                }
-                (None, Verdict::Compact) => {}
-            },
+            Ok((Verdict::Compact, None)) => {}
+            Err(error) if error.is_interrupted() => return Err(error),
             Err(error) => cx.say(&format!("ctxfold: not compacted: {error}")),
         }
+        Ok(())
     }
 
     fn command(&self, place: &Place, id: &str) -> Command {
@@ -108,6 +121,37 @@ impl Args {
                 command
             }
         }
+    }
+}
+
+/// The folder in which the client finds the session, where it is another than this one: Claude Code
+/// looks under the working directory alone.
+fn folder(cx: &Context, place: &Place) -> CommandResult<Option<PathBuf>> {
+    if place.agent == Agent::Codex {
+        return Ok(None);
+    }
+    let name = place.path.file_stem().unwrap_or_default().to_string_lossy();
+    if name.starts_with("agent-") {
+        return Err(CommandError::input(format!("{name} is a sub-agent's file"))
+            .hint("resume the session that it belongs to"));
+    }
+    if agent::has(&cx.env, &cx.env.cwd, place) {
+        return Ok(None);
+    }
+    let written_in = agent::cwd(place);
+    let mut folders = written_in.iter().flat_map(|cwd| cwd.ancestors());
+    match folders.find(|folder| agent::has(&cx.env, folder, place)) {
+        Some(folder) if folder.is_dir() => Ok(Some(folder.to_owned())),
+        Some(folder) => Err(CommandError::input(format!(
+            "the session's folder {} is gone",
+            cx.env.show(folder)
+        ))
+        .hint("make it again, or move the session's file to this folder's")),
+        None => Err(CommandError::input(format!(
+            "{} is not among the client's sessions",
+            cx.env.show(&place.path)
+        ))
+        .hint("Claude Code resumes only what is under its own projects folder")),
     }
 }
 

@@ -1,0 +1,254 @@
+//! One pass over every session and thread.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use ctxfold_compactor::idle::{IdleSettings, Reason, Verdict};
+
+use super::{Visitor, costs, look, settings};
+use crate::agent::{self, Agent, Place};
+use crate::commands::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::{exit, files};
+
+/// Milliseconds until a conversation that could not be compacted is tried again.
+const RETRY_MS: i64 = 15 * 60_000;
+/// Milliseconds until a conversation that a process has open is looked at again.
+const LIVE_MS: i64 = 60_000;
+
+/// What a pass did.
+#[derive(Debug, Default, serde::Serialize)]
+pub(crate) struct Report {
+    pub(crate) compacted: Vec<Visited>,
+    pub(crate) failed: Vec<Visited>,
+    pub(crate) left: usize,
+    /// Left for the next pass, because this one did enough.
+    pub(crate) waiting: usize,
+    /// When the next one is due, in milliseconds since the Unix epoch, as far as is known.
+    #[serde(skip)]
+    pub(crate) next_ms: Option<i64>,
+}
+
+/// A conversation that a pass has something to say of.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Visited {
+    agent: &'static str,
+    path: PathBuf,
+    says: String,
+}
+
+impl Report {
+    /// Says what was done.
+    pub(crate) fn tell(&self, cx: &Context) {
+        for v in self.compacted.iter().chain(&self.failed) {
+            cx.say(&format!("ctxfold: {}: {}", cx.env.show(&v.path), v.says));
+        }
+        let waiting = match self.waiting {
+            0 => String::new(),
+            n => format!(", {n} waiting for the next pass"),
+        };
+        cx.say(&format!(
+            "ctxfold: {} compacted, {} left alone, {} failed{waiting}",
+            self.compacted.len(),
+            self.left,
+            self.failed.len()
+        ));
+    }
+
+    fn due(&mut self, at_ms: Option<i64>) {
+        self.next_ms = match (self.next_ms, at_ms) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+/// Whether another visit can bring something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    stamp: (u64, Option<SystemTime>),
+    /// At this time, in milliseconds since the Unix epoch; without one not before the file changes.
+    due_ms: Option<i64>,
+}
+
+/// Passes, and what they know of each other.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    /// Most conversations that one pass reads.
+    most: usize,
+    known: HashMap<PathBuf, Known>,
+}
+
+impl Pass {
+    /// Passes that read at most so many conversations each.
+    pub(crate) fn new(most: usize) -> Pass {
+        Pass {
+            most,
+            known: HashMap::new(),
+        }
+    }
+
+    /// Forgets what was found, because settings changed.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Visits everything that is due. A failure of one conversation is told and does not stop the
+    /// rest; only an interruption does.
+    pub(crate) fn go(&mut self, cx: &Context, dry_run: bool) -> CommandResult<Report> {
+        let mut report = Report::default();
+        let mut visitor = Visitor::default();
+        let mut opened = 0;
+        let of = |agent| settings(&cx.config, agent);
+        let (claude, codex) = (of(Agent::Claude), of(Agent::Codex));
+        for place in agent::all(&cx.env)? {
+            let settings = match place.agent {
+                Agent::Claude => &claude,
+                Agent::Codex => &codex,
+            };
+            let now = cx.env.now_ms();
+            let seen = self.known.get(&place.path).copied();
+            let seen = seen.filter(|k| Some(k.stamp) == stamp(&place.path));
+            let is_due = seen.is_none_or(|k| k.due_ms.is_some_and(|at| at <= now));
+            if !settings.enabled || !is_due {
+                report.left += 1;
+                report.due(seen.and_then(|k| k.due_ms));
+                continue;
+            }
+            // The end of a file is enough to leave most conversations alone.
+            let due_ms = if let Glance::Left(due_ms) = glance(cx, &place, settings) {
+                report.left += 1;
+                due_ms
+            } else if opened >= self.most {
+                report.waiting += 1;
+                Some(now)
+            } else {
+                opened += 1;
+                self.visit(cx, &place, settings, dry_run, &mut visitor, &mut report)?
+            };
+            report.due(due_ms);
+            // Looked at again: our own append is no change.
+            if let Some(stamp) = stamp(&place.path) {
+                self.known.insert(place.path, Known { stamp, due_ms });
+            }
+        }
+        Ok(report)
+    }
+
+    /// Visits one; returns when to come again.
+    #[expect(clippy::unused_self, reason = "one of the pass's two steps")]
+    fn visit(
+        &self,
+        cx: &Context,
+        place: &Place,
+        settings: &IdleSettings,
+        dry_run: bool,
+        visitor: &mut Visitor,
+        report: &mut Report,
+    ) -> CommandResult<Option<i64>> {
+        let now = cx.env.now_ms();
+        let visited = |says: String| Visited {
+            agent: place.agent.name(),
+            path: place.path.clone(),
+            says,
+        };
+        let looked = if dry_run {
+            look(cx, place, settings).map(|d| {
+                let done = costs(&cx.config, &d.cost);
+                (d.verdict, Some(format!("would be compacted: {done}")))
+            })
+        } else {
+            let outcome = visitor.visit(cx, place, settings);
+            outcome.map(|o| (o.decision.verdict, o.done))
+        };
+        match looked {
+            Ok((Verdict::Compact, done)) => {
+                report.compacted.push(visited(done.unwrap_or_default()));
+                Ok(None)
+            }
+            Ok((Verdict::Leave(reason), _)) => {
+                report.left += 1;
+                Ok(again(reason, now))
+            }
+            Err(error) if error.is_interrupted() => Err(error),
+            Err(error) if error.code() == exit::REFUSED => {
+                report.left += 1;
+                Ok(Some(now + RETRY_MS))
+            }
+            Err(error) => {
+                report.failed.push(visited(error.to_string()));
+                Ok(Some(now + RETRY_MS))
+            }
+        }
+    }
+}
+
+/// When a conversation that was left alone is looked at again.
+fn again(reason: Reason, now_ms: i64) -> Option<i64> {
+    match reason {
+        Reason::Warm { left_ms } | Reason::Recent { left_ms } => {
+            Some(now_ms.saturating_add_unsigned(left_ms))
+        }
+        Reason::Live => Some(now_ms + LIVE_MS),
+        Reason::ClockBehind => Some(now_ms + RETRY_MS),
+        _ => None,
+    }
+}
+
+/// What the end of a file says.
+enum Glance {
+    /// Left alone, and until when.
+    Left(Option<i64>),
+    /// It has to be read.
+    Read,
+}
+
+/// Looks at the end of a file. When in doubt it has to be read.
+fn glance(cx: &Context, place: &Place, settings: &IdleSettings) -> Glance {
+    let Ok(pause) = agent::pause(place) else {
+        return Glance::Read;
+    };
+    if pause.is_compacted {
+        return Glance::Left(None);
+    }
+    let Some(active) = pause.active_ms else {
+        return Glance::Read;
+    };
+    let needed = pause.cache_ms.unwrap_or(0).max(settings.after_ms);
+    let due = active.saturating_add_unsigned(needed);
+    if due > cx.env.now_ms() {
+        Glance::Left(Some(due))
+    } else {
+        Glance::Read
+    }
+}
+
+fn stamp(path: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.len(), meta.modified().ok()))
+}
+
+/// Held while passes run, so that two never do. It ends with the process, however that ends.
+pub(crate) fn lock(cx: &Context) -> CommandResult<File> {
+    files::private_dir(&cx.env.state_dir)?;
+    let path = cx.env.state_dir.join("idle.lock");
+    let file = files::options()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(&path)
+        .map_err(|e| CommandError::io("open", &path, &e))?;
+    #[cfg(unix)]
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(
+        |e| {
+            if e == rustix::io::Errno::WOULDBLOCK {
+                CommandError::refused("another idle run or watch is at work")
+            } else {
+                CommandError::io("lock", &path, &e.into())
+            }
+        },
+    )?;
+    Ok(file)
+}
