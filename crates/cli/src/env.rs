@@ -126,13 +126,6 @@ pub(crate) fn columns() -> usize {
     }
 }
 
-/// Columns of the terminal that the process belongs to, though its streams go elsewhere.
-pub(crate) fn terminal_columns() -> Option<usize> {
-    let terminal = std::fs::File::open("/dev/tty").ok()?;
-    let (terminal_size::Width(columns), _) = terminal_size::terminal_size_of(terminal)?;
-    Some(usize::from(columns)).filter(|columns| *columns > 0)
-}
-
 /// A fresh random number for identifiers.
 pub(crate) fn random() -> u128 {
     uuid::Uuid::new_v4().as_u128()

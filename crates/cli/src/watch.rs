@@ -8,7 +8,7 @@ mod gemini;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,6 +22,26 @@ use ctxfold_session_codex as codex;
 
 use crate::config::{Config, Size};
 use crate::env::{self, Env};
+
+/// How long a host waits for us at the most, its input included.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// From now on neither a bug nor a pipe or file system that hangs disturbs the host: the process
+/// ends in silence, with success.
+pub(crate) fn never_disturb() {
+    std::panic::set_hook(Box::new(|_| std::process::exit(0)));
+    // Without the thread time is not bounded; the work is worth it all the same.
+    let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(|| {
+        rest(PATIENCE);
+        std::process::exit(0);
+    });
+}
+
+/// Prints an answer for the host. A host that closed the pipe wants none.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
 
 /// The settings files of Claude Code that call us or enable a plugin of ours, for people who miss a
 /// warning.

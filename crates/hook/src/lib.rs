@@ -56,6 +56,6 @@ pub use event::{
 pub use host::Host;
 pub use input::{Input, Name};
 pub use json::{Payload, Raw};
-pub use read::{Document, Limits, Until, read_document};
+pub use read::{Document, Limits, Until, read_document, read_document_blocking};
 pub use reply::{Permission, Reply};
 pub use sieve::{Sieve, Status};

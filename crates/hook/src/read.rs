@@ -65,7 +65,7 @@ pub fn read_document(
         .name("hook-input".into())
         .spawn(move || {
             // The receiver may have given up: then nobody wants the answer.
-            let _ = sender.send(read_to_end(reader, limits));
+            let _ = sender.send(read_document_blocking(reader, limits));
         });
     spawned.map_err(|e| Error::io("failed to start the reading thread", e))?;
     receiver.recv_timeout(limits.time).unwrap_or_else(|_| {
@@ -76,7 +76,12 @@ pub fn read_document(
     })
 }
 
-fn read_to_end(mut reader: impl Read, limits: Limits) -> Result<Document, Error> {
+/// The same on the caller's own thread, for a program that has a deadline of its own:
+/// [`Limits::time`] is not looked at.
+///
+/// # Errors
+/// [`ErrorKind::Io`], or what [`Sieve`] refuses.
+pub fn read_document_blocking(mut reader: impl Read, limits: Limits) -> Result<Document, Error> {
     let mut sieve = Sieve::new(limits.bytes);
     let mut piece = vec![0; 64 << 10];
     loop {

@@ -1,9 +1,6 @@
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::mpsc;
-use std::time::Duration;
 
 use ctxfold_hook::{Event as HookEvent, Host, Input, Limits, Name, Part, Reply, Until};
 use ctxfold_monitor::{
@@ -40,8 +37,6 @@ pub(crate) struct Args {
     rest: Vec<OsString>,
 }
 
-/// How long everything behind the reading of the input may take.
-const PATIENCE: Duration = Duration::from_secs(8);
 /// How long files of sessions that ended are kept, in seconds.
 const WEEK: u64 = 7 * 86_400;
 
@@ -57,7 +52,7 @@ impl Args {
 
     /// Answers, whatever happens.
     pub(crate) fn run(self) -> ExitCode {
-        never_fail();
+        watch::never_disturb();
         let limits = Limits {
             until: if self.until_eof {
                 Until::EndOfInput
@@ -66,15 +61,14 @@ impl Args {
             },
             ..Limits::default()
         };
-        let Ok(document) = ctxfold_hook::read_document(std::io::stdin(), limits) else {
-            return ExitCode::SUCCESS;
-        };
-        within(PATIENCE, move |say| self.answer(&document.text, say));
+        if let Ok(document) = ctxfold_hook::read_document_blocking(std::io::stdin(), limits) {
+            self.answer(&document.text);
+        }
         ExitCode::SUCCESS
     }
 
     /// Says what there is to say, then does what the host need not wait for.
-    fn answer(&self, text: &str, say: &dyn Fn(String)) -> Option<()> {
+    fn answer(&self, text: &str) -> Option<()> {
         let input = self.dialect(Input::parse(Host::Claude, text).ok()?);
         let id = SessionId::new(input.session_id.as_deref()?).ok()?;
         let env = Env::read();
@@ -98,6 +92,17 @@ impl Args {
         };
         if let Some(used) = answered(&input) {
             watch::keep_count(&store, &subject, used, now);
+        }
+        if matches!(input.event, HookEvent::Prompt(_))
+            && input.host == Host::Codex
+            && let Some(reason) = transcript.and_then(|file| crate::idle::stop(&env, file))
+        {
+            watch::say(
+                &Reply::new()
+                    .block(reason)
+                    .encode(&input)
+                    .unwrap_or_default(),
+            );
         }
         let (mut reading, mut config) = (None, ctxfold_monitor::Config::default());
         if matches!(happening, Happening::ToolCall | Happening::Silent) {
@@ -125,7 +130,7 @@ impl Args {
                 let wording = wording(input.host, is_tracked(&folder));
                 let text = advise(*level, reading, &wording);
                 let reply = Reply::new().context(text).extra("severity", level.name());
-                say(reply.encode(&input).unwrap_or_default());
+                watch::say(&reply.encode(&input).unwrap_or_default());
             }
         }
         for effect in effects {
@@ -184,32 +189,6 @@ fn is_event(word: &&str) -> bool {
     Host::ALL
         .into_iter()
         .any(|host| ctxfold_hook::events(host).any(|event| event == *word))
-}
-
-/// From now on a bug ends the process in silence: its host must not notice.
-pub(crate) fn never_fail() {
-    std::panic::set_hook(Box::new(|_| std::process::exit(0)));
-}
-
-/// Runs work on a thread of its own and prints what it says. Returns when the work is done or time
-/// is up: a file system that hangs must not hold up the host.
-pub(crate) fn within(
-    limit: Duration,
-    work: impl FnOnce(&dyn Fn(String)) -> Option<()> + Send + 'static,
-) {
-    let (sender, receiver) = mpsc::channel::<String>();
-    let spawned = std::thread::Builder::new().spawn(move || {
-        // When nobody listens any more, time is up.
-        work(&|text| drop(sender.send(text)))
-    });
-    if spawned.is_err() {
-        return;
-    }
-    while let Ok(text) = receiver.recv_timeout(limit) {
-        let mut out = std::io::stdout().lock();
-        // A host that closed the pipe wants no answer.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    }
 }
 
 /// Now, in seconds since 1970.

@@ -12,7 +12,7 @@ use ctxfold_monitor::{
 };
 use ctxfold_session_claude as claude;
 
-use super::hook::{flag, never_fail, seconds, within};
+use super::hook::{flag, seconds};
 use crate::config::Config;
 use crate::env::{self, Env};
 use crate::watch;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "compaction|window")]
     scale: Option<String>,
 
-    /// The most columns; the terminal's without it
+    /// The most columns; what fits into the client's terminal without it
     #[arg(long, value_name = "COLUMNS")]
     width: Option<String>,
 
@@ -40,8 +40,6 @@ pub(crate) struct Args {
     rest: Vec<OsString>,
 }
 
-/// How long the whole line may take.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the user's own status line and git may take.
 const CHILD: Duration = Duration::from_millis(1500);
 /// The most that is taken of what they print, in bytes.
@@ -60,13 +58,10 @@ impl Args {
 
     /// Draws, whatever happens.
     pub(crate) fn run(self) -> ExitCode {
-        never_fail();
-        let document = ctxfold_hook::read_document(std::io::stdin(), Limits::default());
+        watch::never_disturb();
+        let document = ctxfold_hook::read_document_blocking(std::io::stdin(), Limits::default());
         if let Ok(document) = document {
-            within(PATIENCE, move |say| {
-                say(self.draw(&document.text)?);
-                Some(())
-            });
+            watch::say(&self.draw(&document.text).unwrap_or_default());
         }
         ExitCode::SUCCESS
     }
@@ -163,12 +158,13 @@ impl Args {
         })
     }
 
-    /// Columns: as told, else as the client or the terminal says.
+    /// Columns: as told, else as the client says in `COLUMNS`, without its margins.
     fn width(&self) -> Option<usize> {
-        let told = self.width.clone().or_else(|| env::var("COLUMNS"));
-        told.and_then(|width| width.trim().parse().ok())
-            .filter(|width| *width > 0)
-            .or_else(env::terminal_columns)
+        const MARGINS: usize = 4;
+        let number = |text: &str| text.trim().parse::<usize>().ok().filter(|n| *n > 0);
+        let told = self.width.as_deref().and_then(number);
+        let terminal = || Some(number(&env::var("COLUMNS")?)?.saturating_sub(MARGINS));
+        told.or_else(terminal)
     }
 }
 

@@ -107,6 +107,63 @@ fn at_the_settings_the_defaults_hold() {
 }
 
 #[test]
+fn at_the_sessions_file_the_bridge_is_left() {
+    for place in [
+        "proj/x.jsonl",
+        "proj/rollout-x.jsonl",
+        "proj/session-x.jsonl",
+    ] {
+        for (name, trouble) in TROUBLES {
+            let lab = Lab::new();
+            let path = lab.path(place);
+            trouble(&path);
+            let event = if place.contains("session") {
+                "AfterTool"
+            } else {
+                "PostToolUse"
+            };
+            let call = json!({ "tool_name": "Bash", "tool_use_id": "t", "transcript_path": path });
+            assert_eq!(lab.hook(event, &call), "", "{name} at {place}");
+            lab.bridge(30.0);
+            assert!(warns(&lab.hook(event, &call)), "{name} at {place}");
+            let payload = json!({ "session_id": "s", "transcript_path": path });
+            let line = lab.run(&["statusline"], &[], &payload.to_string());
+            assert!(line.contains("Claude"), "{name} at {place}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_link_at_the_sessions_file_is_not_followed() {
+    let lab = Lab::new();
+    let row = r#"{"type":"gemini","tokens":{"total":400000}}"#;
+    std::fs::write(lab.path("proj/real.jsonl"), row).unwrap();
+    symlink(lab.path("proj/real.jsonl"), lab.path("proj/link.jsonl")).unwrap();
+    for (file, expected) in [("real", true), ("link", false)] {
+        let path = lab.path(&format!("proj/{file}.jsonl"));
+        let answer = lab.hook("AfterTool", &json!({ "transcript_path": path }));
+        assert_eq!(answer.contains("CONTEXT"), expected, "{file}");
+    }
+}
+
+#[test]
+fn at_the_users_settings_and_journal_the_warning_still_comes() {
+    for place in [
+        "home/.config/ctxfold/config.toml",
+        "home/.local/state/ctxfold/journal.jsonl",
+    ] {
+        for (name, trouble) in TROUBLES {
+            let lab = Lab::new();
+            let path = lab.path(place);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            trouble(&path);
+            lab.bridge(10.0);
+            assert!(lab.tool().contains("CONTEXT CRITICAL"), "{name} at {place}");
+        }
+    }
+}
+
+#[test]
 fn a_statusline_replaces_what_lies_at_its_bridge() {
     for (name, trouble) in TROUBLES {
         let lab = Lab::new();

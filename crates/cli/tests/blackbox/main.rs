@@ -8,5 +8,6 @@ mod call;
 mod clients;
 mod complaints;
 mod hostile;
+mod readings;
 mod runner;
 mod table;
