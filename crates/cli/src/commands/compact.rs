@@ -333,7 +333,12 @@ pub(crate) fn write(
     mode: &str,
     done: impl FnOnce(&str, &agent::Written) -> Done,
 ) -> CommandResult<agent::Written> {
-    journal.check_version()?;
+    let no_journal = |error: CommandError| {
+        error
+            .into_refusal()
+            .hint("without its journal nothing is written; the session is as it was")
+    };
+    journal.check_version().map_err(no_journal)?;
     let id = format!("{:032x}", env::random());
     let begin = Begin {
         id: id.clone(),
@@ -348,11 +353,7 @@ pub(crate) fn write(
     };
     journal
         .append(cx.env.now_ms(), Entry::Begin(begin))
-        .map_err(|error| {
-            error
-                .into_refusal()
-                .hint("without its journal nothing is written; the session is as it was")
-        })?;
+        .map_err(no_journal)?;
     let written = match ready.commit() {
         Ok(written) => written,
         Err(error) => {
