@@ -154,34 +154,82 @@ pub fn check(store: &Store, path: &Path) -> Result<Vec<Finding>, Error> {
         lines::forward(&rollout.file, 0, rollout.len, visit).map_err(io)?;
     }
     let (next, torn_at, turns) = (checker.next, checker.torn_at, checker.turns);
-    if rollout.compressed {
-        findings.push(Finding::new("compressed", "the rollout is compressed"));
-    }
-    if path.starts_with(store.home().join("archived_sessions")) {
-        findings.push(Finding::new("archived", "the thread is archived"));
-    }
-    if lease::is_held(store.home(), &rollout.meta.id) {
-        findings.push(Finding::new(
-            "lease-held",
-            "a running client has the thread",
-        ));
-    }
+    findings.extend(state(store, &rollout));
     let of_store = projection(store, &rollout, next, torn_at);
     let exact = !of_store.iter().any(|f| f.code.starts_with("projection"));
     findings.extend(of_store);
     if exact && rollout.is_paginated() {
         findings.extend(missing_rows(store, &rollout, turns));
     }
-    if let Some(history) = store.history() {
-        let mut wal = history.into_os_string();
-        wal.push("-wal");
-        let len = std::fs::metadata(&wal).map_or(0, |m| m.len());
-        if len > 0 {
-            let text = format!("{len} bytes in the write-ahead log");
-            findings.push(Finding::new("store-wal", text));
+    findings.extend(write_ahead_log(store));
+    Ok(findings)
+}
+
+/// What the ends of a rollout and its store tell of it, without going through it: whether it is
+/// archived, compressed or held by a running client, and whether the projection is in step. Cheap
+/// enough to ask for every thread of a home.
+///
+/// # Errors
+/// When the rollout cannot be read or is none.
+pub fn glance(store: &Store, path: &Path) -> Result<Vec<Finding>, Error> {
+    let rollout = Rollout::open(path)?;
+    let mut findings = state(store, &rollout);
+    if rollout.compressed {
+        return Ok(findings);
+    }
+    let io = |e| Error::io(path, "failed to read the rollout", e);
+    let mut backward = Backward::new(&rollout.file, rollout.len);
+    let mut torn_at = None;
+    let mut last = None;
+    while let Some(extent) = backward.next().map_err(io)? {
+        let bytes = lines::read(&rollout.file, extent).map_err(io)?;
+        if let Some(line) = Line::parse(&bytes) {
+            last = line.ordinal;
+            break;
+        }
+        if !extent.terminated {
+            torn_at = Some(extent.start);
         }
     }
+    if torn_at.is_some() {
+        findings.push(Finding::new("torn-tail", "the last line is not whole"));
+    }
+    if rollout.is_paginated() && last.is_none() {
+        findings.push(Finding::new(
+            "ordinal-missing",
+            "the last line has no ordinal",
+        ));
+    }
+    findings.extend(projection(store, &rollout, last.map(|n| n + 1), torn_at));
     Ok(findings)
+}
+
+/// Where the rollout lies, how, and who has it.
+fn state(store: &Store, rollout: &Rollout) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if rollout.compressed {
+        findings.push(Finding::new("compressed", "the rollout is compressed"));
+    }
+    if rollout
+        .path
+        .starts_with(store.home().join("archived_sessions"))
+    {
+        findings.push(Finding::new("archived", "the thread is archived"));
+    }
+    if lease::is_held(store.home(), &rollout.meta.id) {
+        let text = "a running client has the thread";
+        findings.push(Finding::new("lease-held", text));
+    }
+    findings
+}
+
+/// What of the store of projections stands in its write-ahead log alone.
+fn write_ahead_log(store: &Store) -> Option<Finding> {
+    let len = store.logged_bytes();
+    (len > 0).then(|| {
+        let text = format!("{len} bytes in the write-ahead log");
+        Finding::new("store-wal", text)
+    })
 }
 
 /// Turns of the rollout that the projection does not have although it has read them.

@@ -80,7 +80,7 @@ pub use append::{Append, CommitOptions, FileStamp, Receipt};
 pub use effects::{Effects, Step};
 pub use error::{Error, ErrorKind};
 pub use findings::{Finding, Severity, codes, explain};
-pub use health::check;
+pub use health::{check, glance};
 pub use scan::{Large, Scan, Sum, scan};
 pub use stamp::Stamp;
 pub use store::{Entry, Query, Store};

@@ -90,6 +90,18 @@ impl Store {
         self.highest("thread_history_")
     }
 
+    /// Bytes of the store of projections that stand in its write-ahead log alone: copying the main
+    /// file would lose them.
+    pub fn logged_bytes(&self) -> u64 {
+        let log = self.history().map(|path| {
+            let mut path = path.into_os_string();
+            path.push("-wal");
+            path
+        });
+        log.and_then(|path| fs::metadata(path).ok())
+            .map_or(0, |metadata| metadata.len())
+    }
+
     fn highest(&self, base: &str) -> Option<PathBuf> {
         let entries = fs::read_dir(&self.sqlite_home).ok()?;
         entries

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use ctxfold_session_codex::{CommitOptions, Query, Thread, check, explain, scan, unfold};
+use ctxfold_session_codex::{CommitOptions, Query, Thread, check, explain, glance, scan, unfold};
 use ctxfold_transcript::{Content, Mode, Plan};
 use serde_json::json;
 
-use crate::common::{Home, bare, line, lines, meta_line, push, stamp, summary};
+use crate::common::{ALL, Home, bare, line, lines, meta_line, push, stamp, summary};
 
 /// openai/codex#43744: the offset of a replaced rollout lands inside a line.
 #[test]
@@ -29,6 +29,37 @@ fn an_offset_inside_a_line_is_found_by_the_byte_before_it() {
             .unwrap()
             .contains("thread_history_1.sqlite")
     );
+    let at_a_glance = glance(&home.store(), &home.rollout()).unwrap();
+    assert!(at_a_glance.contains(found), "{at_a_glance:?}");
+}
+
+/// The ends of a rollout tell what the whole of it tells, wherever the damage is there.
+#[test]
+fn a_glance_agrees_with_the_whole() {
+    let about = |f: &&ctxfold_session_codex::Finding| !matches!(f.code, "bad-line" | "store-wal");
+    for name in ALL {
+        for tail in [
+            "",
+            "{\"torn",
+            "{\"torn\n",
+            "{\"type\":\"event_msg\",\"payload\":{}}\n",
+        ] {
+            let home = Home::new(name);
+            let path = home.rollout();
+            if path.extension().is_some_and(|e| e == "zst") && !tail.is_empty() {
+                continue;
+            }
+            push(&path, tail.as_bytes());
+            let codes = |findings: Vec<_>| -> Vec<&str> {
+                let mut codes: Vec<_> = findings.iter().filter(about).map(|f| f.code).collect();
+                codes.sort_unstable();
+                codes
+            };
+            let whole = codes(check(&home.store(), &path).unwrap());
+            let ends = codes(glance(&home.store(), &path).unwrap());
+            assert_eq!(ends, whole, "{name} and {tail:?}");
+        }
+    }
 }
 
 /// openai/codex#35091: a damaged store.
