@@ -5,11 +5,16 @@ use ctxfold_session_codex as codex;
 
 use super::{Context, monitor};
 use crate::config::{self, KeySource};
+use crate::env::Env;
 use crate::error::CommandResult;
 use crate::journal::{Fate, Journal};
 use crate::output;
 
 /// Say what ctxfold sees: folders, keys, live sessions, unfinished writes
+///
+/// Of Claude Code: how many sessions there are and which processes have one open. Of Codex: how
+/// many threads there are, which a running client holds, and whether the store's projections are in
+/// step with the newest rollouts. `ctxfold check` looks at one session or thread as a whole.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print as JSON
@@ -89,37 +94,8 @@ impl Args {
             }
             Err(e) => add("live sessions", false, e.to_string()),
         }
-        if env.codex_home.is_dir() {
-            let codex = codex::Store::new(&env.codex_home);
-            let (threads, findings) = codex.entries();
-            let store = codex
-                .state()
-                .map_or("no store; rollouts are gone through".to_owned(), |p| {
-                    env.show(&p)
-                });
-            add(
-                "Codex",
-                findings.is_empty(),
-                format!(
-                    "{} threads under {} ({store})",
-                    threads.len(),
-                    env.show(&env.codex_home)
-                ),
-            );
-            for finding in findings {
-                add(
-                    "Codex",
-                    false,
-                    format!("{}: {}", finding.code, finding.message),
-                );
-            }
-        } else {
-            add(
-                "Codex",
-                true,
-                format!("no home at {}", env.show(&env.codex_home)),
-            );
-        }
+        checks.extend(codex_checks(env));
+        let mut add = |what, ok, says: String| checks.push(Check { what, ok, says });
         let journal = Journal::new(&env.state_dir);
         let version = journal.check_version();
         match journal.unfinished() {
@@ -185,4 +161,68 @@ impl Args {
         }
         output::data(&text)
     }
+}
+
+/// Threads of Codex that are looked at, the newest ones.
+const THREADS: usize = 200;
+
+/// What there is of Codex: its home, what is wrong in its stores, and who holds a thread.
+fn codex_checks(env: &Env) -> Vec<Check> {
+    let check = |ok, says| Check {
+        what: "Codex",
+        ok,
+        says,
+    };
+    if !env.codex_home.is_dir() {
+        let says = format!("no home at {}", env.show(&env.codex_home));
+        return vec![check(true, says)];
+    }
+    let store = codex::Store::new(&env.codex_home);
+    let (threads, findings) = store.entries();
+    let from = store
+        .state()
+        .map_or("no store; rollouts are gone through".to_owned(), |path| {
+            env.show(&path)
+        });
+    let mut says = format!(
+        "{} threads under {} ({from})",
+        threads.len(),
+        env.show(&env.codex_home)
+    );
+    if store.logged_bytes() > 0 {
+        says.push_str(&format!(
+            "; {} of the projections in the write-ahead log alone",
+            output::bytes(store.logged_bytes())
+        ));
+    }
+    let mut checks = vec![check(findings.is_empty(), says)];
+    let told = |f: &codex::Finding| format!("{}: {}", f.code, f.message);
+    checks.extend(findings.iter().map(|f| check(false, told(f))));
+    let mut held = Vec::new();
+    let newest = threads.iter().filter(|t| !t.missing).take(THREADS);
+    for thread in newest {
+        let short = crate::agent::codex_short(&thread.id);
+        match codex::glance(&store, &thread.path) {
+            Ok(findings) => {
+                for finding in findings {
+                    if finding.code == "lease-held" {
+                        held.push(short.to_owned());
+                    } else if finding.severity > codex::Severity::Info {
+                        checks.push(check(false, format!("{short}: {}", told(&finding))));
+                    }
+                }
+            }
+            Err(error) => checks.push(check(false, format!("{short}: {error}"))),
+        }
+    }
+    checks.push(Check {
+        what: "live threads",
+        ok: true,
+        says: if held.is_empty() {
+            "none".to_owned()
+        } else {
+            held.join(", ")
+        },
+    });
+    checks
 }

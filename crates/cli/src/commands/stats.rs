@@ -10,6 +10,8 @@ use crate::journal::{Begin, Entry, Journal};
 use crate::output;
 
 /// Show what ctxfold saved, from the journal
+///
+/// Sessions of Claude Code and threads of Codex together, by mode.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print as JSON
