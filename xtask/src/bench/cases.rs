@@ -230,7 +230,8 @@ fn hook(ours: Ours<'_>, home: &Path) -> Case {
         "tool_name": "Bash",
         "tool_input": {"command": "true"},
         "tool_response": {"stdout": "", "stderr": ""},
-        "tool_use_id": "toolu_1",
+        // How every call's identifier begins: the client has written the answer down already.
+        "tool_use_id": "toolu_00",
     });
     let stdin = home.join("stdin/hook/event.json");
     let event = Input {

@@ -4,7 +4,7 @@
 //! fresh copy of this program runs each command. On Linux the number starts at that copy's own
 //! memory, some megabytes, which a bare process in the same table shows.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -72,6 +72,22 @@ pub(super) fn output(measured: &Measured) -> Result<String> {
     Err(format!("{shown} ended with {}\n{}", output.status, stderr.trim()).into())
 }
 
+/// The folder for temporary files below a home.
+fn temporary(home: &Path) -> PathBuf {
+    home.join("tmp")
+}
+
+/// Empties it: a hook remembers there what it has said.
+pub(super) fn forget(measured: &Measured) -> Result<()> {
+    let Some(folder) = measured.home.as_deref().map(temporary) else {
+        return Ok(());
+    };
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    Ok(fs::create_dir_all(&folder)?)
+}
+
 fn at_home<'a>(command: &'a mut Command, measured: &Measured) -> &'a mut Command {
     if let Some(home) = &measured.home {
         for variable in [
@@ -82,7 +98,7 @@ fn at_home<'a>(command: &'a mut Command, measured: &Measured) -> &'a mut Command
         ] {
             command.env_remove(variable);
         }
-        command.env("HOME", home);
+        command.env("HOME", home).env("TMPDIR", temporary(home));
     }
     command
 }
