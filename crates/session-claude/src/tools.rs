@@ -45,9 +45,10 @@ pub fn label(tool: &str, input: &str) -> String {
     one_line(&line)
 }
 
-/// A text as one line of bounded length.
+/// A text as one line of bounded length, without what a terminal would obey.
 pub(crate) fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
     if line.chars().count() <= LABEL {
         return line;
     }
@@ -270,6 +271,8 @@ mod tests {
 
     #[test]
     fn labels_are_one_line_of_bounded_length() {
+        let escape = r#"{"command":"\u001b]0;x\u0007ls"}"#;
+        assert_eq!(label("Bash", escape), "Bash(]0;xls)");
         let label = label(
             "Bash",
             &format!(r#"{{"command":"a\nb {}"}}"#, "é".repeat(200)),

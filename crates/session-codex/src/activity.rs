@@ -230,7 +230,11 @@ pub(crate) fn label(tool: &str, input: &str) -> String {
         })
         .unwrap_or_else(|| input.to_owned());
     let line: String = inside.split_whitespace().collect::<Vec<_>>().join(" ");
-    let whole = format!("{tool}({line})");
+    // Nothing that a terminal would obey.
+    let whole: String = format!("{tool}({line})")
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
     if whole.chars().count() <= 120 {
         return whole;
     }
@@ -325,6 +329,10 @@ mod tests {
         assert_eq!(
             label("exec_command", r#"{"cmd":"echo a\necho b"}"#),
             "exec_command(echo a echo b)"
+        );
+        assert_eq!(
+            label("exec_command", r#"{"cmd":"\u001b]0;x\u0007echo"}"#),
+            "exec_command(]0;xecho)"
         );
         let long = format!(r#"{{"cmd":"{}"}}"#, "é".repeat(500));
         assert_eq!(label("exec_command", &long).chars().count(), 120);

@@ -42,6 +42,8 @@ impl Plan {
                 Action::Truncate(_) => "truncate",
                 Action::Drop => "drop",
             };
+            // Labels come from files that others wrote: nothing that a terminal would obey.
+            let label: String = label.chars().filter(|c| !c.is_control()).collect();
             let _ = writeln!(out, "  {verb:<8} {label}  ({})", decision.reason);
         }
         for note in &self.notes {
