@@ -12,6 +12,7 @@ mod clients;
 mod fuzz;
 mod package;
 mod shell;
+mod template;
 mod test;
 mod tidy;
 
@@ -52,6 +53,11 @@ const TASKS: &[Task] = &[
         name: "package",
         help: "put the binary and the plugins together in dist/, or check a package",
         run: package::run,
+    },
+    Task {
+        name: "template",
+        help: "generate plugins from template/ in every way and check each [NAME...]",
+        run: template::run,
     },
     Task {
         name: "bench",

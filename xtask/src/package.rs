@@ -42,7 +42,7 @@ struct Options {
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = parse(arguments)?;
     if let Some(folder) = &options.check {
-        return refuse(&check::folder(folder)?).map(|()| println!("{}: fine", folder.display()));
+        return refuse_mistakes(folder).map(|()| println!("{}: fine", folder.display()));
     }
     let binaries = binaries(&options)?;
     let out = options.out.unwrap_or_else(|| root().join("dist"));
@@ -90,6 +90,11 @@ fn build(out: &Path, version: &str, binaries: &[(String, PathBuf)], replace: boo
     }
     fs::rename(&stage, out)
         .map_err(|error| format!("failed to move the package to {}: {error}", out.display()).into())
+}
+
+/// Checks a marketplace, a plugin or an extension that is there already.
+pub(crate) fn refuse_mistakes(folder: &Path) -> Result<()> {
+    refuse(&check::folder(folder)?)
 }
 
 fn refuse(findings: &[String]) -> Result<()> {

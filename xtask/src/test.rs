@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::shell::{Result, cargo, run as run_command, show};
-use crate::{clients, fuzz, tidy};
+use crate::{clients, fuzz, template, tidy};
 
 /// One step, by name.
 struct Step {
@@ -38,6 +38,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         run: tests,
+    },
+    Step {
+        name: "template",
+        run: |_| template::run(&[]).map(|()| Count::ONE),
     },
     Step {
         name: "docs",

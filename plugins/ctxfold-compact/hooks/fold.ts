@@ -54,6 +54,10 @@ export async function fold($: EngineInterface, e: SessionCompactInput, settings:
   return { messages: safe(reply.messages), note: typeof reply.note === 'string' ? reply.note : 'done' }
 }
 
-const lastLine = (text: string): string => text.trim().split('\n').at(-1)?.replace(/^ctxfold: /, '').slice(0, 300) ?? ''
+/** The binary's error, without what it advises people at a terminal. */
+const lastLine = (text: string): string => {
+  const lines = text.split('\n').filter(line => /^\S/.test(line) && !line.startsWith('hint:'))
+  return lines.at(-1)?.replace(/^ctxfold: /, '').slice(0, 300) ?? ''
+}
 
 export const why = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 300)

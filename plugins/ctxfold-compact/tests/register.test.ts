@@ -108,7 +108,7 @@ describe('session.compact', () => {
   })
 
   const failures: [string, (request: Request) => Reply, string][] = [
-    ['an exit status', () => ({ exitCode: 4, stdout: '', stderr: 'noise\nctxfold: no key' }), 'no key'],
+    ['an exit status', () => ({ exitCode: 4, stdout: '', stderr: 'noise\nctxfold: no key\n  hint: set one\n' }), 'no key'],
     ['an exit status without a word', () => ({ exitCode: 3, stdout: '', stderr: '' }), 'exit 3'],
     ['no JSON', () => ({ exitCode: 0, stdout: 'oops', stderr: '' }), 'JSON'],
     ['no messages', answers({ v: 1 }), 'no messages'],

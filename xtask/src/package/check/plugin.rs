@@ -20,11 +20,17 @@ pub(super) fn check(part: &Part, findings: &mut Findings) -> Value {
     if let Some(manifest) = part.json(CLAUDE, findings) {
         claude(part, &manifest, findings);
         main = manifest;
-    } else if part.tree.find(CLAUDE).is_none() && part.prefix.starts_with("plugins/") {
+    } else if part.tree.find(CLAUDE).is_none()
+        && part.tree.find(CODEX).is_none()
+        && part.prefix.starts_with("plugins/")
+    {
         findings.add(&part.named(CLAUDE), "is missing", "write it");
     }
     if let Some(manifest) = part.json(CODEX, findings) {
         codex(part, &manifest, &main, findings);
+        if main.is_null() {
+            main = manifest;
+        }
     } else if part.tree.find(CLAUDE).is_some()
         && let Some(file) = part.json(HOOKS, findings)
         && file.get("modules").is_some()
