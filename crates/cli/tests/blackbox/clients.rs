@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ctxfold_test_support::{
-    ClaudeHome, ClaudeRun, CodexHome, GeminiHome, GeminiTurn, MockAnthropic, MockGemini,
+    ClaudeHome, ClaudeRun, Client, CodexHome, GeminiHome, GeminiTurn, MockAnthropic, MockGemini,
     MockResponses, Recorded, ResponsesTurn, Terminal, Turn, clients, require_client,
 };
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn bash(percent: u64) -> Turn {
     Turn::tool("Bash", json!({ "command": "echo ran" })).with_usage(usage(percent))
 }
 
-fn claude_home(client: &clients::Client, mock: &MockAnthropic) -> ClaudeHome {
+fn claude_home(client: &Client, mock: &MockAnthropic) -> ClaudeHome {
     let mut home = ClaudeHome::new(client, mock);
     std::fs::create_dir(home.home().join("tmp")).unwrap();
     let temp = home.home().join("tmp");
@@ -284,20 +284,16 @@ fn the_status_line_makes_sense_in_sixty_columns_without_colours() {
 
 // ---- Codex
 
-#[test]
-fn codex_hears_of_it_in_time() {
-    let client = require_client!(codex, clients::CODEX[0]);
+/// Works in Codex with every hook of ours; returns the requests and the monitor's status.
+fn work_in_codex(client: &Client) -> (Vec<Recorded>, Value) {
     let mock = MockResponses::start();
     let shell = |percent: u64| {
-        // What the answer itself counts must not reach the next percent.
         ResponsesTurn::shell("echo ran").with_input_tokens(CODEX_WINDOW * percent / 100)
     };
     let work = STORY.iter().map(|(percent, _)| shell(*percent));
-    mock.on(
-        "WORK",
-        work.chain([ResponsesTurn::text("done").with_input_tokens(196_000)]),
-    );
-    let mut home = CodexHome::new(&client, &mock);
+    let done = ResponsesTurn::text("done").with_input_tokens(CODEX_WINDOW * 76 / 100);
+    mock.on("WORK", work.chain([done]));
+    let mut home = CodexHome::new(client, &mock);
     let temp = home.home().join("tmp");
     std::fs::create_dir(&temp).unwrap();
     home.set_env("TMPDIR", &temp.to_string_lossy());
@@ -323,17 +319,36 @@ fn codex_hears_of_it_in_time() {
         .arg("--dangerously-bypass-hook-trust")
         .run()
         .success();
-    tells_the_story(&mock.log().conversations(), "input");
     let codex_home = home.codex_home();
     let env = [("CODEX_HOME", codex_home.as_path())];
     let status = ["monitor", "status", "--json", run.thread_id()];
-    let status: Value = serde_json::from_str(&ctxfold(home.home(), &env, &status)).unwrap();
+    let status = serde_json::from_str(&ctxfold(home.home(), &env, &status)).unwrap();
+    (mock.log().conversations(), status)
+}
+
+#[test]
+fn codex_hears_of_it_in_time() {
+    let client = require_client!(codex, clients::CODEX[0]);
+    let (requests, status) = work_in_codex(&client);
+    tells_the_story(&requests, "input");
     assert_eq!(status["limit_tokens"], CODEX_WINDOW, "{status}");
     assert_eq!(
         status["breadcrumbs"].as_array().unwrap().len(),
         1,
         "{status}"
     );
+}
+
+/// Earlier versions tell no hook of an answer's tokens and write them behind the tool's output.
+#[test]
+fn earlier_codex_hears_of_it_one_call_later() {
+    let client = require_client!(codex, clients::CODEX[2]);
+    let (requests, status) = work_in_codex(&client);
+    let told: Vec<_> = requests.iter().map(|r| warnings(r, "input")).collect();
+    assert_eq!(&told[..4], &[(0, 0); 4]);
+    assert_eq!(told[4], (1, 0), "{told:?}");
+    assert_eq!(told.last(), Some(&(2, 1)), "{told:?}");
+    assert_eq!(status["breadcrumbs"].as_array().unwrap().len(), 1);
 }
 
 // ---- Gemini CLI
