@@ -49,7 +49,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    fn claude(path: PathBuf) -> Place {
+    /// A session of Claude Code.
+    pub(crate) fn claude(path: PathBuf) -> Place {
         Place {
             agent: Agent::Claude,
             path,

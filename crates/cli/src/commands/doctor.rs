@@ -140,6 +140,9 @@ impl Args {
         } else {
             add("hooks", true, format!("named in {}", shown.join(", ")));
         }
+        let folder = &env.cwd;
+        let settings = ctxfold_monitor::Settings::read(Some(&env.claude_root), folder);
+        add("auto-compaction", true, auto_compaction(settings.enabled));
         match crate::agent::locate(env, None, None) {
             Ok(place) => match monitor::Report::of(env, &cx.config, &place) {
                 Ok(report) => add("monitor", report.is_watching(), report.line()),
@@ -160,6 +163,25 @@ impl Args {
             text.push_str(&format!("{mark} {:<14} {}\n", check.what, check.says));
         }
         output::data(&text)
+    }
+}
+
+/// Whether Claude Code compacts by itself, as settings and environment say. The mod's compaction of
+/// idle conversations rides on it.
+fn auto_compaction(setting: Option<bool>) -> String {
+    let is_off = |value: &Option<String>| {
+        let value = value.as_deref().map(str::to_ascii_lowercase);
+        value.is_some_and(|v| matches!(v.trim(), "1" | "true" | "yes" | "on"))
+    };
+    let overrides = crate::watch::overrides();
+    let without = "the mod's compaction at the next prompt does nothing; `ctxfold resume` and \
+                   `ctxfold idle run` work";
+    if is_off(&overrides.disable_auto_compact) || is_off(&overrides.disable_compact) {
+        format!("off in the environment: {without}")
+    } else if setting == Some(false) {
+        format!("off in Claude Code's settings: {without}")
+    } else {
+        "on in Claude Code".to_owned()
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use ctxfold_compactor::idle::{IdleSettings, RequestTokens};
 use ctxfold_session_claude as claude;
 use ctxfold_session_codex as codex;
 
 use super::Context;
-use crate::agent::{self, Agent};
+use crate::agent::{self, Agent, Place};
 use crate::config::Size;
 use crate::error::CommandResult;
-use crate::output;
+use crate::{idle, output};
 
 /// List sessions with age, size and fill
 #[derive(Debug, clap::Args)]
@@ -73,8 +74,42 @@ pub(crate) struct Item {
     pub(crate) window_tokens: Option<u64>,
     pub(crate) model: Option<String>,
     pub(crate) live_pid: Option<u32>,
+    /// What the next request would hold, with `--idle`.
+    pub(crate) next: Option<Next>,
     /// `archived`, `compressed` or `missing`, where a thread is.
     pub(crate) state: Option<&'static str>,
+}
+
+/// The next request of a conversation, in tokens and, where the user gave prices, in money.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Next {
+    cached: u64,
+    uncached: u64,
+    cost: Option<f64>,
+}
+
+impl Next {
+    /// Of a conversation whose context holds so many tokens.
+    fn of(cx: &Context, place: &Place, tokens: u64) -> Option<Next> {
+        let pause = agent::pause(place).ok()?;
+        let life = pause.cache_ms.unwrap_or(IdleSettings::default().cache_ms);
+        let ends = pause.active_ms?.saturating_add_unsigned(life);
+        let is_warm = ends > cx.env.now_ms() && !pause.is_compacted;
+        let (cached, uncached) = if is_warm { (tokens, 0) } else { (0, tokens) };
+        let cost = idle::price(&cx.config);
+        Some(Next {
+            cached,
+            uncached,
+            cost: cost.map(|price| RequestTokens { cached, uncached }.cost(price)),
+        })
+    }
+
+    fn words(&self) -> String {
+        let tokens = output::tokens(self.cached + self.uncached);
+        let state = if self.cached > 0 { "warm" } else { "cold" };
+        let cost = self.cost.map(|c| format!(" {c:.2}")).unwrap_or_default();
+        format!("  next {tokens:>5} {state}{cost}")
+    }
 }
 
 impl Args {
@@ -129,6 +164,7 @@ impl Args {
                         bytes: s.size,
                         model: s.model,
                         live_pid: s.live.map(|l| l.pid),
+                        next: None,
                         state: None,
                     }),
             );
@@ -137,6 +173,17 @@ impl Args {
             items.extend(self.threads(cx));
         }
         items.sort_by_key(|i| std::cmp::Reverse(i.active_ms));
+        if self.idle.is_some() {
+            for item in &mut items {
+                let path = item.path.clone();
+                let place = if item.agent == Agent::Claude.name() {
+                    Place::claude(path)
+                } else {
+                    Place::codex(&cx.env, path)
+                };
+                item.next = item.fill_tokens.and_then(|n| Next::of(cx, &place, n));
+            }
+        }
         Ok(items)
     }
 
@@ -181,6 +228,7 @@ impl Args {
                     window_tokens: fill.and_then(|f| f.window),
                     model: None,
                     live_pid: None,
+                    next: None,
                     state,
                 }
             })
@@ -204,6 +252,7 @@ impl Args {
             }
             _ => format!("{:19}", ""),
         };
+        let next = item.next.as_ref().map(Next::words).unwrap_or_default();
         let live = if item.live_pid.is_some() {
             output::styled(output::GOOD, "live")
         } else {
@@ -222,7 +271,7 @@ impl Args {
             _ => String::new(),
         };
         format!(
-            "{}  {:<6} {age:>7}  {:>9}  {fill}  {live}  {}{folder}\n",
+            "{}  {:<6} {age:>7}  {:>9}  {fill}  {live}{next}  {}{folder}\n",
             output::styled(output::BOLD, &item.short),
             item.agent,
             output::bytes(item.bytes),
