@@ -57,6 +57,15 @@ impl Ran {
         self
     }
 
+    /// That it was refused for this reason, and names this way out.
+    #[track_caller]
+    pub(crate) fn assert_refuses(&self, reason: &str, way_out: &str) {
+        assert_eq!(self.code, 3, "{self:?}");
+        let (message, hint) = self.stderr.split_once("\n  hint: ").unwrap();
+        assert!(message.contains(reason), "{}", self.stderr);
+        assert!(hint.contains(way_out), "{}", self.stderr);
+    }
+
     /// Its standard output as JSON.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
@@ -198,11 +207,7 @@ impl Lab {
     #[track_caller]
     pub(crate) fn assert_refused(&self, arguments: &[&str], reason: &str, way_out: &str) {
         let before = self.bytes();
-        let ran = self.fold(arguments);
-        assert_eq!(ran.code, 3, "{ran:?}");
-        let (message, hint) = ran.stderr.split_once("\n  hint: ").unwrap();
-        assert!(message.contains(reason), "{}", ran.stderr);
-        assert!(hint.contains(way_out), "{}", ran.stderr);
+        self.fold(arguments).assert_refuses(reason, way_out);
         let after = self.bytes();
         let changed: Vec<&PathBuf> = (before.iter().filter(|file| !after.contains(file)))
             .chain(after.iter().filter(|file| !before.contains(file)))

@@ -7,6 +7,8 @@
 )]
 
 mod lab;
+mod looks;
+mod model;
 mod modes;
 mod pasts;
 mod project;
