@@ -128,7 +128,7 @@ impl Args {
         if let Some(out) = &self.out {
             let written = ready.write_copy(out)?;
             self.show(cx, conversation.transcript(), &made, true)?;
-            cx.say(&format!("ctxfold: {}", made.line(&wish)));
+            self.say_outcome(cx, &conversation, &made, &wish);
             cx.say(&format!(
                 "  wrote   {} ({})",
                 cx.env.show(out),
@@ -251,18 +251,11 @@ impl Args {
         Ok(())
     }
 
-    fn report(
-        &self,
-        cx: &Context,
-        conversation: &Conversation,
-        made: &Made,
-        wish: &Wish,
-        repaired: bool,
-    ) {
+    /// What was done, with the sizes before and after it.
+    fn say_outcome(&self, cx: &Context, conversation: &Conversation, made: &Made, wish: &Wish) {
         if self.json {
             return;
         }
-        let id = conversation.short_id();
         cx.say(&output::styled(
             output::GOOD,
             &format!("ctxfold: {}", made.line(wish)),
@@ -275,6 +268,21 @@ impl Args {
             "  after   {}",
             measure_line(conversation.transcript(), &made.plan, false)
         ));
+    }
+
+    fn report(
+        &self,
+        cx: &Context,
+        conversation: &Conversation,
+        made: &Made,
+        wish: &Wish,
+        repaired: bool,
+    ) {
+        if self.json {
+            return;
+        }
+        let id = conversation.short_id();
+        self.say_outcome(cx, conversation, made, wish);
         if made.secrets > 0 {
             cx.say(&format!(
                 "  secrets {} were replaced in what was sent",

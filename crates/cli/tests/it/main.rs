@@ -1,0 +1,16 @@
+//! The binary in a home of its own: environment cleared, clock and width fixed, paths neutral. What
+//! the clients make of it is judged in `real_claude` and `real_codex`; here it is the wiring.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test stops where something is not as it should be"
+)]
+
+mod config;
+mod docs;
+mod field;
+mod journal;
+mod lab;
+mod outputs;
+mod privacy;
+mod shapes;

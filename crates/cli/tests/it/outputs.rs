@@ -1,0 +1,119 @@
+//! What people read: tables, bars, outcomes and errors, at two widths and without colour.
+
+use std::fs;
+
+use crate::lab::{Lab, SESSION};
+
+#[test]
+fn the_life_of_a_session() {
+    let lab = Lab::new();
+    let mut story = String::new();
+    for arguments in [
+        &["list", "--all"][..],
+        &["inspect", SESSION],
+        &["compact", SESSION, "--dry-run"],
+        &["compact", SESSION],
+        &["compact", SESSION],
+        &[
+            "unfold",
+            "--search",
+            "module survey returned 4. items",
+            "--session",
+            SESSION,
+            "--limit",
+            "2",
+        ],
+        &["undo", SESSION],
+        &["stats"],
+        &["check", SESSION],
+    ] {
+        let ran = lab.ctxfold(arguments);
+        story.push_str(&format!(
+            "$ ctxfold {}\n{}\n",
+            arguments.join(" "),
+            ran.shown()
+        ));
+    }
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn a_narrow_terminal_gets_narrow_lines() {
+    let lab = Lab::new();
+    let ran = lab
+        .ran(lab.command(&["inspect", SESSION]).env("COLUMNS", "60"))
+        .done();
+    insta::assert_snapshot!(ran.stdout);
+    let widest = ran.stdout.lines().map(|l| l.chars().count()).max().unwrap();
+    assert!(widest <= 60, "{widest} columns:\n{}", ran.stdout);
+}
+
+#[test]
+fn nothing_but_text_goes_into_a_pipe() {
+    let lab = Lab::new();
+    for arguments in [
+        &["inspect", SESSION][..],
+        &["list", "--all"],
+        &["doctor"],
+        &["compact", SESSION],
+    ] {
+        let ran = lab.ran(lab.command(arguments).env("TERM", "xterm-256color"));
+        assert!(
+            !ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'),
+            "{ran:?}"
+        );
+    }
+    // Asked for, colours come; and NO_COLOR wins over what a terminal can do.
+    let coloured = lab.ran(lab.command(&["doctor"]).env("CLICOLOR_FORCE", "1"));
+    assert!(coloured.stdout.contains('\u{1b}'), "{coloured:?}");
+    let plain = lab.ran(lab.command(&["doctor"]).env("NO_COLOR", "1"));
+    assert!(!plain.stdout.contains('\u{1b}'), "{plain:?}");
+}
+
+#[test]
+fn quiet_says_nothing_and_prints_data() {
+    let lab = Lab::new();
+    let ran = lab
+        .ctxfold(&["--quiet", "compact", SESSION, "--json"])
+        .done();
+    assert!(
+        ran.stderr.is_empty() && ran.stdout.starts_with('{'),
+        "{ran:?}"
+    );
+    let ran = lab.ctxfold(&["--quiet", "undo", SESSION]).done();
+    assert!(ran.stderr.is_empty() && ran.stdout.is_empty(), "{ran:?}");
+    let ran = lab.ctxfold(&["--quiet", "compact", "ffffffff"]);
+    assert!(
+        ran.code == 1 && !ran.stderr.is_empty(),
+        "an error is said: {ran:?}"
+    );
+}
+
+#[test]
+fn errors_say_what_where_and_what_next() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.config().parent().unwrap()).unwrap();
+    let mut all = String::new();
+    let mut show = |arguments: &[&str], code: i32| {
+        let ran = lab.ctxfold(arguments);
+        assert_eq!(ran.code, code, "{arguments:?}: {ran:?}");
+        all.push_str(&format!(
+            "$ ctxfold {}\n{}\n",
+            arguments.join(" "),
+            ran.shown()
+        ));
+    };
+    show(&["compact", "ffffffff"], 1);
+    show(&["inspect", "nowhere/at/all.jsonl"], 1);
+    show(&["unfold", "11111111:nokey1"], 1);
+    show(&["unfold", "no address"], 2);
+    show(&["unfold", "--search", "("], 2);
+    show(&["compact", SESSION, "--rule", "telepathy=on"], 2);
+    show(&["compact", SESSION, "--to", "much"], 2);
+    show(&["check", "--explain", "claude/nothing"], 2);
+    show(&["compact", SESSION, "--keep", "1000"], 3);
+    show(&["undo", SESSION], 3);
+    show(&["compact", SESSION, "--mode", "summary"], 1);
+    show(&["frobnicate"], 2);
+    insta::assert_snapshot!(all);
+}
