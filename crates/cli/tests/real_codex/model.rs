@@ -64,7 +64,7 @@ fn a_thread_that_fits_no_request_is_summed_up_in_parts() {
     lab.assert_exact();
 }
 
-/// Long answers of the model's, as lines of the client's own.
+/// Many turns, as the client writes them.
 fn grow(lab: &Lab, bytes: usize) {
     let path = lab.rollout();
     let mut text = fs::read_to_string(&path).unwrap();
@@ -79,9 +79,12 @@ fn grow(lab: &Lab, bytes: usize) {
         text.push_str(&format!("{line}\n"));
     };
     let piece = "LONG WORDS and more of them. ".repeat(100);
-    for _ in 0..bytes / piece.len() {
-        say("assistant", "output_text", &piece);
+    for number in 0..bytes / piece.len() {
+        say("user", "input_text", &format!("go on with {number}"));
+        say("assistant", "output_text", &format!("{number}: {piece}"));
     }
+    say("user", "input_text", "is that all?");
+    say("assistant", "output_text", "it is");
     say("user", "input_text", "LAST WORD");
     say("assistant", "output_text", "so be it");
     fs::write(&path, text).unwrap();
