@@ -151,7 +151,7 @@ fn claude_code_hears_of_it_in_time() {
         "AFTERWARDS",
         [
             bash(10),
-            bash(11),
+            bash(55),
             bash(66),
             Turn::text("done").with_usage(usage(66)),
         ],
