@@ -1,3 +1,6 @@
+//! `ctxfold hook`: from a host's call to an answer or silence. The readings and rules are `watch`'s,
+//! the dialects the hook crate's, the decision the monitor's.
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

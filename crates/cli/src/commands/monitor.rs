@@ -1,3 +1,6 @@
+//! `ctxfold monitor`: what is known of a session and why nothing is said, for people who ask; also
+//! for `doctor` and `resume`.
+
 use std::path::PathBuf;
 
 use ctxfold_hook::Host;

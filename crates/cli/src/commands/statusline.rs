@@ -1,3 +1,6 @@
+//! `ctxfold statusline`: gathers what the line shows and leaves the fill for hooks. The monitor crate
+//! draws.
+
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
