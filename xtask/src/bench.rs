@@ -74,6 +74,7 @@ fn build() -> Result<PathBuf> {
     run_command(&mut cargo(&[
         "build",
         "--release",
+        "--locked",
         "--package",
         "ctxfold",
         "--quiet",

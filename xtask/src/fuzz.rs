@@ -76,6 +76,7 @@ fn targets() -> Result<Vec<String>> {
     let metadata = MetadataCommand::new()
         .manifest_path(root().join("fuzz/Cargo.toml"))
         .no_deps()
+        .other_options(["--locked".to_owned()])
         .exec()
         .map_err(|error| format!("failed to read fuzz/Cargo.toml: {error}"))?;
     let targets = metadata
@@ -98,6 +99,7 @@ fn build() -> Result<PathBuf> {
     let arguments = [
         "build",
         "--release",
+        "--locked",
         "--manifest-path",
         "fuzz/Cargo.toml",
         "--target",

@@ -2,14 +2,18 @@
 //!
 //! Steps run one after the other and all of them run, whatever fails; the table at the end says
 //! what took how long, and the last line counts tests and checks. A new kind of test is a line in
-//! [`STEPS`].
+//! [`STEPS`]. Nothing waits for ever: each test program has a limit, and so has the whole.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+mod programs;
 
-use crate::shell::{Result, cargo, run as run_command, show};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::shell::{Result, be_over_in, cargo, run as run_command};
 use crate::{clients, fuzz, template, tidy};
+
+/// The longest that everything may take, when no other limit is named.
+const LONGEST: Duration = Duration::from_mins(85);
 
 /// One step, by name.
 struct Step {
@@ -17,23 +21,36 @@ struct Step {
     run: fn(&Options) -> Result<Count>,
 }
 
-/// The steps, cheapest findings first.
+/// The steps, cheapest findings first. Those that only check come together: they share what they
+/// compile of the dependencies.
 const STEPS: &[Step] = &[
     Step {
         name: "format",
         run: |_| check(&mut cargo(&["fmt", "--all", "--", "--check"])),
     },
     Step {
-        name: "lints",
-        run: lints,
-    },
-    Step {
         name: "tidy",
         run: |_| tidy::run(&[]).map(|()| Count::ONE),
     },
     Step {
+        name: "tools",
+        run: |options| Ok(tools(options)),
+    },
+    Step {
         name: "clients",
         run: install_clients,
+    },
+    Step {
+        name: "lints",
+        run: lints,
+    },
+    Step {
+        name: "alone",
+        run: each_crate_alone,
+    },
+    Step {
+        name: "docs",
+        run: docs,
     },
     Step {
         name: "tests",
@@ -44,14 +61,6 @@ const STEPS: &[Step] = &[
         run: |_| template::run(&[]).map(|()| Count::ONE),
     },
     Step {
-        name: "docs",
-        run: docs,
-    },
-    Step {
-        name: "alone",
-        run: each_crate_alone,
-    },
-    Step {
         name: "fuzz",
         run: fuzzing,
     },
@@ -59,12 +68,13 @@ const STEPS: &[Step] = &[
 
 const HELP: &str = "\
 usage: cargo xtask test [--no-clients] [--only STEP]... [--skip STEP]... [--fuzz-seconds N]
-                        [-- FILTER...]
+                        [--minutes N] [-- FILTER...]
 
   --no-clients      leave the real clients out; their tests are reported as not run
   --only STEP       run this step only; may be repeated
   --skip STEP       leave this step out; may be repeated
   --fuzz-seconds N  run each fuzz target this long in place of a minute
+  --minutes N       be over after N minutes in place of 85: what runs then has failed
   FILTER            goes to the test binaries: a part of a test's name";
 
 /// What the command line asked for.
@@ -72,6 +82,7 @@ usage: cargo xtask test [--no-clients] [--only STEP]... [--skip STEP]... [--fuzz
 struct Options {
     without_clients: bool,
     fuzz_seconds: Option<u64>,
+    minutes: Option<u64>,
     only: Vec<String>,
     skip: Vec<String>,
     filter: Vec<String>,
@@ -109,10 +120,18 @@ impl Count {
 /// Runs the steps and prints the summary; an error where anything failed.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = parse(arguments)?;
+    let begin = Instant::now();
+    be_over_in(options.minutes.map_or(LONGEST, Duration::from_mins));
     let mut rows = Vec::new();
     let mut total = Count::default();
     for step in STEPS.iter().filter(|step| options.wants(step.name)) {
-        println!("\n=== {} ===", step.name);
+        let so_far = begin.elapsed().as_secs();
+        println!(
+            "\n=== {} (after {}:{:02}) ===",
+            step.name,
+            so_far / 60,
+            so_far % 60
+        );
         let start = Instant::now();
         let count = (step.run)(&options).unwrap_or_else(|error| {
             eprintln!("error: {error}");
@@ -149,10 +168,8 @@ fn parse(arguments: &[String]) -> Result<Options> {
     while let Some(argument) = rest.next() {
         match argument.as_str() {
             "--no-clients" => options.without_clients = true,
-            "--fuzz-seconds" => {
-                let seconds = rest.next().and_then(|number| number.parse().ok());
-                options.fuzz_seconds = Some(seconds.ok_or("--fuzz-seconds takes a number")?);
-            }
+            "--fuzz-seconds" => options.fuzz_seconds = Some(number(argument, rest.next())?),
+            "--minutes" => options.minutes = Some(number(argument, rest.next())?),
             "--only" => options.only.push(step_name(rest.next())?),
             "--skip" => options.skip.push(step_name(rest.next())?),
             "--" => options.filter.extend(rest.by_ref().cloned()),
@@ -160,6 +177,11 @@ fn parse(arguments: &[String]) -> Result<Options> {
         }
     }
     Ok(options)
+}
+
+fn number(flag: &str, value: Option<&String>) -> Result<u64> {
+    let value = value.and_then(|value| value.parse().ok());
+    value.ok_or_else(|| format!("{flag} takes a number").into())
 }
 
 fn step_name(name: Option<&String>) -> Result<String> {
@@ -186,10 +208,40 @@ fn lints(_: &Options) -> Result<Count> {
         "clippy",
         "--workspace",
         "--all-targets",
+        "--locked",
         "--quiet",
         "--",
         "-Dwarnings",
     ]))
+}
+
+/// The programs that tests run and that cargo and npm do not bring.
+fn tools(options: &Options) -> Count {
+    let mut count = Count::default();
+    for (program, flag, why) in [
+        (
+            "git",
+            "--version",
+            "tidy and several tests read repositories",
+        ),
+        ("node", "--version", "the clients run on it; 20 or newer"),
+        ("npm", "--version", "the clients come from its registry"),
+        ("tmux", "-V", "the clients' terminals are tested in it"),
+    ] {
+        if options.without_clients && program != "git" {
+            continue;
+        }
+        match Command::new(program).arg(flag).output() {
+            Ok(output) if output.status.success() => count.add(Count::ONE),
+            _ => {
+                eprintln!(
+                    "error: {program} was not found ({why}); install it, then run this again"
+                );
+                count.add(Count::FAILURE);
+            }
+        }
+    }
+    count
 }
 
 fn install_clients(options: &Options) -> Result<Count> {
@@ -200,22 +252,22 @@ fn install_clients(options: &Options) -> Result<Count> {
     clients::run(&[]).map(|()| Count::ONE)
 }
 
-/// Every test of the workspace, those in the documentation included. No target is named: only then
-/// does cargo build the examples as programs, which some tests run.
+/// Every test of the workspace, those in the documentation included.
 fn tests(options: &Options) -> Result<Count> {
-    let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
-    if options.without_clients {
-        command
-            .env_remove("CI")
-            .env_remove("CTXFOLD_REQUIRE_CLIENTS");
-    } else {
-        command.env("CTXFOLD_REQUIRE_CLIENTS", "1");
+    let with_clients = !options.without_clients;
+    let mut count = Count::default();
+    for program in programs::build()? {
+        count.add(program.run(&options.filter, with_clients));
     }
-    counted(command.arg("--").args(&options.filter))
+    println!("\n--- documentation ---");
+    let mut examples = cargo(&["test", "--workspace", "--locked", "--doc", "--no-fail-fast"]);
+    examples.arg("--").args(&options.filter);
+    count.add(programs::counted(&mut examples, with_clients));
+    Ok(count)
 }
 
 fn docs(_: &Options) -> Result<Count> {
-    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
     check(command.env("RUSTDOCFLAGS", "-Dwarnings"))
 }
 
@@ -223,7 +275,7 @@ fn docs(_: &Options) -> Result<Count> {
 fn each_crate_alone(_: &Options) -> Result<Count> {
     let mut count = Count::default();
     for package in tidy::workspace_packages()? {
-        let mut command = cargo(&["check", "--quiet", "--package", &package]);
+        let mut command = cargo(&["check", "--locked", "--quiet", "--package", &package]);
         count.add(check(&mut command).unwrap_or_else(|error| {
             eprintln!("error: {error}");
             Count::FAILURE
@@ -241,89 +293,12 @@ fn fuzzing(options: &Options) -> Result<Count> {
     })
 }
 
-/// Runs a test command, shows its output, and adds up what its harnesses report.
-fn counted(command: &mut Command) -> Result<Count> {
-    let shown = show(command);
-    let failed_to = |what: &str, error| format!("failed to {what} {shown}: {error}");
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed_to("start", error))?;
-    let mut total = Count::default();
-    for line in child
-        .stdout
-        .take()
-        .map(BufReader::new)
-        .into_iter()
-        .flat_map(BufRead::lines)
-    {
-        let line = line.map_err(|error| failed_to("read", error))?;
-        println!("{line}");
-        if let Some(count) = harness_result(&line) {
-            total.add(count);
-        }
-    }
-    let status = child.wait().map_err(|error| failed_to("wait for", error))?;
-    if !status.success() && total.failed == 0 {
-        // It did not even build, or a binary died before it could report.
-        eprintln!("error: {shown} ended with {status}");
-        total.add(Count::FAILURE);
-    }
-    Ok(total)
-}
-
-/// The numbers of a `test result:` line of the standard test harness.
-fn harness_result(line: &str) -> Option<Count> {
-    let rest = line.strip_prefix("test result: ")?.split_once(". ")?.1;
-    let mut count = Count::default();
-    for part in rest.split("; ") {
-        let Some((number, what)) = part.split_once(' ') else {
-            continue;
-        };
-        let slot = match what {
-            "passed" => &mut count.passed,
-            "failed" => &mut count.failed,
-            "ignored" => &mut count.ignored,
-            _ => continue,
-        };
-        *slot = number.parse().ok()?;
-    }
-    Some(count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn words(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn harness_lines_are_counted() {
-        let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 4 filtered \
-                    out; finished in 0.00s";
-        assert_eq!(
-            harness_result(line),
-            Some(Count {
-                passed: 12,
-                failed: 3,
-                ignored: 1
-            })
-        );
-        assert_eq!(harness_result("test clients::one ... ok"), None);
-        assert_eq!(
-            harness_result("test result: ok. many passed; 0 failed"),
-            None
-        );
-    }
-
-    #[test]
-    fn a_command_that_fails_without_a_report_counts_as_a_failure() {
-        let mut broken = Command::new("false");
-        assert_eq!(counted(&mut broken).unwrap(), Count::FAILURE);
-        assert!(counted(&mut Command::new("/nowhere/cargo")).is_err());
     }
 
     #[test]
@@ -334,5 +309,7 @@ mod tests {
         assert!(parse(&words("--skip tets")).is_err());
         assert!(parse(&words("--only")).is_err());
         assert!(parse(&words("everything")).is_err());
+        assert_eq!(parse(&words("--minutes 3")).unwrap().minutes, Some(3));
+        assert!(parse(&words("--minutes soon")).is_err());
     }
 }

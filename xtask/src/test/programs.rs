@@ -1,0 +1,176 @@
+//! The test programs of the workspace: built in one go, run one after the other, each with a limit.
+//!
+//! `cargo test` would run them too, but one that hangs would take everything after it along, and
+//! cargo's lock on the build folder would keep tests that run cargo themselves waiting.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use cargo_metadata::{Artifact, Message};
+
+use super::Count;
+use crate::shell::{self, Result, cargo, show};
+
+/// The longest that one program may take. The slowest drive real clients through many sessions.
+const LONGEST: Duration = Duration::from_mins(20);
+/// The longest that compiling everything may take.
+const LONGEST_BUILD: Duration = Duration::from_mins(40);
+
+/// One test program.
+pub(super) struct Program {
+    /// The package's folder and the target, as in `session-claude it`.
+    name: String,
+    path: PathBuf,
+    /// The package's folder, where cargo would run it.
+    folder: PathBuf,
+}
+
+/// Builds all of them. No target is named: only then does cargo build the examples as programs,
+/// which some tests run.
+pub(super) fn build() -> Result<Vec<Program>> {
+    let mut command = cargo(&[
+        "test",
+        "--workspace",
+        "--locked",
+        "--no-run",
+        "--quiet",
+        "--message-format=json-render-diagnostics",
+    ]);
+    let mut output = String::new();
+    let status = shell::lines(&mut command, LONGEST_BUILD, |line| {
+        output.push_str(line);
+        output.push('\n');
+    })?;
+    if !status.success() {
+        return Err(format!("{} ended with {status}", show(&command)).into());
+    }
+    let programs: Vec<Program> = Message::parse_stream(output.as_bytes())
+        .filter_map(|message| match message {
+            Ok(Message::CompilerArtifact(artifact)) => program(artifact),
+            _ => None,
+        })
+        .collect();
+    if programs.is_empty() {
+        return Err(format!("{} built no tests", show(&command)).into());
+    }
+    Ok(programs)
+}
+
+fn program(artifact: Artifact) -> Option<Program> {
+    let path = artifact.executable.filter(|_| artifact.profile.test)?;
+    let folder = artifact.manifest_path.parent()?;
+    Some(Program {
+        name: format!("{} {}", folder.file_name()?, artifact.target.name),
+        path: path.into_std_path_buf(),
+        folder: folder.to_owned().into_std_path_buf(),
+    })
+}
+
+impl Program {
+    /// Runs the tests whose names hold one of the filters, or all where there is none.
+    pub(super) fn run(&self, filters: &[String], with_clients: bool) -> Count {
+        println!("\n--- {} ---", self.name);
+        let start = Instant::now();
+        let mut command = Command::new(&self.path);
+        command
+            .args(filters)
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder);
+        let count = counted(&mut command, with_clients);
+        println!(
+            "--- {} took {:.1} s",
+            self.name,
+            start.elapsed().as_secs_f64()
+        );
+        count
+    }
+}
+
+/// Runs a test command, shows its output, and adds up what its harnesses report.
+pub(super) fn counted(command: &mut Command, with_clients: bool) -> Count {
+    if with_clients {
+        command.env("CTXFOLD_REQUIRE_CLIENTS", "1");
+    } else {
+        command
+            .env_remove("CI")
+            .env_remove("CTXFOLD_REQUIRE_CLIENTS");
+    }
+    let mut total = Count::default();
+    let status = shell::lines(command, LONGEST, |line| {
+        println!("{line}");
+        if let Some(count) = harness_result(line) {
+            total.add(count);
+        }
+    });
+    let failure = match status {
+        Ok(status) if status.success() || total.failed > 0 => return total,
+        // It died before it could report.
+        Ok(status) => format!("{} ended with {status}", show(command)),
+        Err(error) => error.to_string(),
+    };
+    eprintln!("error: {failure}");
+    total.add(Count::FAILURE);
+    total
+}
+
+/// The numbers of a `test result:` line of the standard test harness.
+fn harness_result(line: &str) -> Option<Count> {
+    let rest = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+    let mut count = Count::default();
+    for part in rest.split("; ") {
+        let Some((number, what)) = part.split_once(' ') else {
+            continue;
+        };
+        let slot = match what {
+            "passed" => &mut count.passed,
+            "failed" => &mut count.failed,
+            "ignored" => &mut count.ignored,
+            _ => continue,
+        };
+        *slot = number.parse().ok()?;
+    }
+    Some(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harness_lines_are_counted() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 4 filtered \
+                    out; finished in 0.00s";
+        let expected = Count {
+            passed: 12,
+            failed: 3,
+            ignored: 1,
+        };
+        assert_eq!(harness_result(line), Some(expected));
+        assert_eq!(harness_result("test clients::one ... ok"), None);
+        assert_eq!(
+            harness_result("test result: ok. many passed; 0 failed"),
+            None
+        );
+    }
+
+    #[test]
+    fn a_command_that_fails_without_a_report_counts_as_a_failure() {
+        let mut broken = Command::new("false");
+        assert_eq!(counted(&mut broken, false), Count::FAILURE);
+        let mut missing = Command::new("/nowhere/tests");
+        assert_eq!(counted(&mut missing, false), Count::FAILURE);
+    }
+
+    #[test]
+    fn what_was_reported_before_a_crash_counts_beside_the_failure() {
+        let mut crashes = Command::new("sh");
+        crashes.args(["-c", "echo 'test result: ok. 2 passed; 0 failed'; exit 101"]);
+        let expected = Count {
+            passed: 2,
+            failed: 1,
+            ignored: 0,
+        };
+        assert_eq!(counted(&mut crashes, true), expected);
+    }
+}
