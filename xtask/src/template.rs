@@ -39,10 +39,10 @@ const fn choice(
 
 /// Each host alone, each event alone, each licence, and everything at once.
 const CHOICES: [Choice; 7] = [
-    choice("claude-tool", "claude", "tool", "MIT"),
-    choice("codex-prompt", "codex", "prompt", "Apache-2.0"),
-    choice("gemini-start", "gemini", "start", "MIT OR Apache-2.0"),
-    choice("claude-compact", "claude", "compact", "MIT"),
+    choice("tool-reminder", "claude", "tool", "MIT"),
+    choice("release-reminder", "codex", "prompt", "Apache-2.0"),
+    choice("start-note", "gemini", "start", "MIT OR Apache-2.0"),
+    choice("path-keeper", "claude", "compact", "MIT"),
     choice("two-hosts", "claude,codex", "tool,start", "MIT"),
     choice("others", "codex,gemini", "prompt,compact", "Apache-2.0"),
     choice(

@@ -28,6 +28,8 @@ const LEFT_OUT: [&str; 5] = [
 ];
 /// A part whose files name this gets the launcher and the binaries.
 const PROGRAM: &str = "bin/ctxfold";
+/// A part that gets them too: its host knows no way to name a file beside the hooks.
+const FROM_PATH: &str = "antigravity-hooks";
 
 /// Makes `stage` a marketplace of the sources.
 pub(super) fn assemble(
@@ -51,8 +53,9 @@ pub(super) fn assemble(
         .collect();
     parts.extend(EXTRAS.map(|(from, to)| (from.to_owned(), to.to_owned())));
     for (from, to) in parts {
+        let is_from_path = from == FROM_PATH;
         let (from, to) = (sources.join(from), stage.join(to));
-        let needs_program = copy(&from, &from, &to, version)?;
+        let needs_program = copy(&from, &from, &to, version)? || is_from_path;
         for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
             write(&to.join(licence), &read(&root().join(licence))?)?;
         }

@@ -10,6 +10,8 @@ pub(super) const CLAUDE: &str = ".claude-plugin/plugin.json";
 pub(super) const CODEX: &str = ".codex-plugin/plugin.json";
 pub(super) const GEMINI: &str = "gemini-extension.json";
 
+/// How names begin that could pass as the client's maker's own.
+const RESERVED: [&str; 4] = ["claude-", "anthropic-", "anthropics-", "cc-plugin-"];
 const HOOKS: &str = "hooks/hooks.json";
 
 /// Checks a folder and returns its manifest, or null where there is none.
@@ -74,6 +76,13 @@ fn named(part: &Part, file: &str, manifest: &Value, findings: &mut Findings) {
             file,
             format!("has the name {name:?}"),
             "use lower-case letters, digits and hyphens",
+        );
+    }
+    if let Some(word) = RESERVED.iter().find(|word| name.starts_with(**word)) {
+        findings.add(
+            file,
+            format!("has the name {name}, and Claude Code keeps names with {word} for its maker"),
+            "name it for what it does",
         );
     }
     let folder = part.prefix.trim_end_matches('/').rsplit('/').next();

@@ -151,6 +151,12 @@ pub(super) const MISTAKES: &[Mistake] = &[
         "lower-case",
     ),
     (
+        "a name of the client's maker",
+        |d| edit(&d.join(CORE), |v| v["name"] = json!("claude-core")),
+        CORE,
+        "what it does",
+    ),
+    (
         "a version that is none",
         |d| edit(&d.join(CORE), |v| v["version"] = json!("1.2")),
         CORE,

@@ -1,0 +1,162 @@
+//! The monitor from the package, and a plugin from the template, in the clients they are made for.
+
+use std::process::Command;
+
+use ctxfold_test_support::{
+    CodexHome, GeminiHome, GeminiTurn, MockGemini, MockResponses, ResponsesTurn, Turn, clients,
+    require_client,
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::lab::{Lab, dist};
+
+const WARNING: &str = "CONTEXT WARNING";
+
+#[test]
+fn claude_code_is_warned_in_the_request_after_a_tool_call() {
+    let client = require_client!(claude, "2.1.332");
+    let lab = Lab::bare(&client);
+    lab.install(dist(), &["ctxfold-monitor@ctxfold"]);
+    let echo = |text: &str| {
+        Turn::tool(
+            "Bash",
+            json!({"command": format!("echo {text}"), "description": "echo"}),
+        )
+    };
+    lab.mock
+        .on("COUNT", [echo("one"), echo("two"), Turn::text("counted")]);
+    // Of a window of a million, of which the client keeps a part for itself.
+    lab.mock.set_usage(json!({"input_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 650_000, "output_tokens": 5}));
+    lab.home.prompt("COUNT: please").run().success();
+    let requests = lab.mock.log().conversations();
+    assert_eq!(requests.len(), 3);
+    assert!(!requests[0].holds(WARNING));
+    let warned = requests.iter().position(|request| request.holds(WARNING));
+    assert!(warned.is_some(), "{:#?}", requests[2].messages());
+    let whole = serde_json::to_string(requests[2].messages()).unwrap();
+    assert_eq!(whole.matches(WARNING).count(), 1, "{whole}");
+}
+
+#[test]
+fn claude_code_is_not_warned_while_there_is_room() {
+    let client = require_client!(claude, "2.1.332");
+    let lab = Lab::bare(&client);
+    lab.install(dist(), &["ctxfold-monitor@ctxfold"]);
+    lab.home.prompt("FIRST: please").run().success();
+    assert_eq!(lab.mock.log().conversations().len(), 2);
+    assert!(!lab.mock.log().last().holds("CONTEXT "));
+}
+
+#[test]
+fn codex_takes_the_marketplace_and_is_warned() {
+    let client = require_client!(codex, "0.171.0");
+    let mock = MockResponses::start();
+    let turn =
+        |text: &str| ResponsesTurn::shell(&format!("echo {text}")).with_input_tokens(180_000);
+    mock.on(
+        "COUNT",
+        [turn("one"), turn("two"), ResponsesTurn::text("counted")],
+    );
+    let home = CodexHome::new(&client, &mock);
+    let market = dist().to_str().unwrap();
+    for arguments in [
+        &["plugin", "marketplace", "add", market][..],
+        &["plugin", "add", "ctxfold-monitor@ctxfold"],
+    ] {
+        let output = home.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+    home.prompt("COUNT: please")
+        .arg("--dangerously-bypass-hook-trust")
+        .run()
+        .success();
+    let last = mock.log().last();
+    let whole = serde_json::to_string(last.input()).unwrap();
+    assert_eq!(whole.matches(WARNING).count(), 1, "{whole}");
+}
+
+#[test]
+fn gemini_cli_takes_the_extension_and_runs_its_hook() {
+    let client = require_client!(gemini, "0.61.0");
+    let mock = MockGemini::start();
+    mock.on(
+        "COUNT",
+        [
+            GeminiTurn::function(
+                "run_shell_command",
+                &json!({"command": "echo one", "description": "echo"}),
+            ),
+            GeminiTurn::text("counted"),
+        ],
+    );
+    let home = GeminiHome::new(&client, &mock);
+    let extension = dist().join("gemini/ctxfold");
+    let output = home.run(
+        &[
+            "extensions",
+            "install",
+            extension.to_str().unwrap(),
+            "--consent",
+        ],
+        b"y\n",
+    );
+    assert!(output.status.success(), "{output:?}");
+    let listed = home.run(&["extensions", "list"], b"");
+    assert!(
+        format!("{}{}", listed.stdout, listed.stderr).contains("ctxfold"),
+        "{listed:?}"
+    );
+    let ran = home.prompt("COUNT: please", &["--yolo"]).success();
+    assert!(ran.text().contains("counted"), "{ran:?}");
+}
+
+/// Generates a plugin from the template, as its task does, packages it, and installs it.
+#[test]
+fn a_generated_plugin_reaches_the_next_request() {
+    let client = require_client!(claude, "2.1.332");
+    let folder = TempDir::with_prefix("a generated plugin ").unwrap();
+    let ran = Command::new(env!("CARGO"))
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "xtask",
+            "--",
+            "template",
+            "tool-reminder",
+            "--keep",
+        ])
+        .arg(folder.path())
+        .current_dir(clients::workspace())
+        .output()
+        .unwrap();
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    let lab = Lab::bare(&client);
+    let market = folder.path().join("tool-reminder/dist");
+    lab.done(&[
+        "plugin",
+        "validate",
+        "--strict",
+        market.join("plugins/tool-reminder").to_str().unwrap(),
+    ]);
+    lab.install(&market, &["tool-reminder@tool-reminder-market"]);
+    let build = Turn::tool(
+        "Bash",
+        json!({"command": "cargo build --help > /dev/null; echo built", "description": "build"}),
+    );
+    lab.mock.on("BUILD", [build, Turn::text("built")]);
+    lab.home.prompt("BUILD: please").run().success();
+    let requests = lab.mock.log().conversations();
+    assert_eq!(requests.len(), 2);
+    assert!(!requests[0].holds("run `cargo test` as well"));
+    assert!(
+        requests[1].holds("run `cargo test` as well"),
+        "{:#?}",
+        requests[1].messages()
+    );
+}
