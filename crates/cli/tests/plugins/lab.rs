@@ -101,10 +101,13 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 
 /// The binary of a packaged plugin, behind its launcher.
 pub(crate) fn binary(market: &Path, plugin: &str) -> PathBuf {
-    let bin = market.join("plugins").join(plugin).join("bin");
-    let folders = fs::read_dir(bin)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    binary_in(&market.join("plugins").join(plugin))
+}
+
+/// The same in the folder of a plugin or extension.
+pub(crate) fn binary_in(part: &Path) -> PathBuf {
+    let entries = fs::read_dir(part.join("bin")).unwrap();
+    let folders = entries.map(|entry| entry.unwrap().path());
     folders
         .map(|folder| folder.join("ctxfold"))
         .find(|path| path.is_file())

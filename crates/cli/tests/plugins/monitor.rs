@@ -9,7 +9,7 @@ use ctxfold_test_support::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::lab::{Lab, dist};
+use crate::lab::{Lab, binary_in, copy, dist, replace};
 
 const WARNING: &str = "CONTEXT WARNING";
 
@@ -91,24 +91,19 @@ fn gemini_cli_takes_the_extension_and_runs_its_hook() {
         ],
     );
     let home = GeminiHome::new(&client, &mock);
-    let extension = dist().join("gemini/ctxfold");
-    let output = home.run(
-        &[
-            "extensions",
-            "install",
-            extension.to_str().unwrap(),
-            "--consent",
-        ],
-        b"y\n",
-    );
+    // A program in the binary's place whose answer shows in the request that it was run.
+    let folder = TempDir::with_prefix("an extension ").unwrap();
+    let extension = folder.path().join("ctxfold");
+    copy(&dist().join("gemini/ctxfold"), &extension);
+    let script = "cat > /dev/null; echo '{\"hookSpecificOutput\":{\"hookEventName\":\"AfterTool\",\"additionalContext\":\"THE-HOOK-RAN\"}}'";
+    replace(&binary_in(&extension), script);
+    let path = extension.to_str().unwrap();
+    let output = home.run(&["extensions", "install", path, "--consent"], b"y\n");
     assert!(output.status.success(), "{output:?}");
-    let listed = home.run(&["extensions", "list"], b"");
-    assert!(
-        format!("{}{}", listed.stdout, listed.stderr).contains("ctxfold"),
-        "{listed:?}"
-    );
     let ran = home.prompt("COUNT: please", &["--yolo"]).success();
     assert!(ran.text().contains("counted"), "{ran:?}");
+    let last = mock.log().last();
+    assert!(last.holds("THE-HOOK-RAN"), "{:#?}", last.contents());
 }
 
 /// Generates a plugin from the template, as its task does, packages it, and installs it.
