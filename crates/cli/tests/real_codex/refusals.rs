@@ -52,7 +52,7 @@ fn a_running_client_has_the_thread(version: &str) {
     assert!(
         lab.mock
             .log()
-            .wait_for(Duration::from_secs(60), sent)
+            .wait_for(Duration::from_mins(1), sent)
             .is_some()
     );
     let before = fs::read(lab.rollout()).unwrap();
@@ -203,7 +203,7 @@ fn the_rollout_grew_meanwhile() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let asked = lab.gemini.log().wait_for(Duration::from_secs(60), |_| true);
+    let asked = lab.gemini.log().wait_for(Duration::from_mins(1), |_| true);
     assert!(asked.is_some());
     lab.turn("MEANWHILE");
     let before = lab.bytes();
