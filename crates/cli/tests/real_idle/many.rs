@@ -1,0 +1,387 @@
+//! A pass over many conversations, killed again and again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use ctxfold_session_claude as claude;
+use ctxfold_session_codex as codex;
+use ctxfold_test_support::generate::{ClaudeSession, CodexRollout};
+use ctxfold_test_support::{
+    ClaudeHome, Client, CodexHome, MockAnthropic, MockGemini, MockResponses, clients, poll,
+    require_client,
+};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::lab::{HOUR, command, run};
+use crate::old::make_old;
+
+const SESSIONS: usize = 400;
+const THREADS: usize = 100;
+const KILLS: u64 = 10;
+
+/// Where a conversation is in its life, by its number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Cold,
+    Warm,
+    Small,
+    Live,
+}
+
+fn kind(number: usize) -> Kind {
+    match number % 10 {
+        7 => Kind::Warm,
+        8 => Kind::Small,
+        9 => Kind::Live,
+        _ => Kind::Cold,
+    }
+}
+
+fn age(number: usize) -> Duration {
+    match kind(number) {
+        Kind::Warm => HOUR / 60,
+        _ => HOUR * (2 + u32::try_from(number).unwrap() * 7),
+    }
+}
+
+struct Many {
+    claude: ClaudeHome,
+    codex: CodexHome,
+    anthropic: MockAnthropic,
+    responses: MockResponses,
+    gemini: MockGemini,
+    env: BTreeMap<String, String>,
+    /// Path and kind of every conversation, sessions first.
+    files: Vec<(PathBuf, Kind)>,
+    _leases: Vec<File>,
+}
+
+fn session_id(number: usize) -> String {
+    format!("6f1d2c3b-0000-4000-8000-{number:012x}")
+}
+
+fn thread_id(number: usize) -> String {
+    format!("01a22eb2-072d-76f3-a271-{number:012x}")
+}
+
+impl Many {
+    fn new(claude: &Client, codex: &Client) -> Many {
+        let anthropic = MockAnthropic::start();
+        let responses = MockResponses::start();
+        let gemini = MockGemini::start();
+        let claude = ClaudeHome::new(claude, &anthropic);
+        let codex = CodexHome::new(codex, &responses);
+        // The client names the folder of its sessions.
+        let first = claude.prompt("hello").run().success();
+        let first = claude.session_file(first.session_id()).unwrap();
+        let folder = first.parent().unwrap().to_owned();
+        fs::remove_file(first).unwrap();
+        drop(codex.prompt("hello").run().success());
+        for path in codex.rollouts() {
+            fs::remove_file(path).unwrap();
+        }
+        // Its store is made again from the rollouts.
+        for entry in fs::read_dir(codex.codex_home()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_string_lossy().contains(".sqlite") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        let mut files = Vec::new();
+        for number in 0..SESSIONS {
+            let small = kind(number) == Kind::Small;
+            let session = ClaudeSession {
+                id: session_id(number),
+                cwd: claude.project().to_string_lossy().into_owned(),
+                output_bytes: if small { 40 } else { 1500 },
+                ..ClaudeSession::default()
+            };
+            let path = folder.join(format!("{}.jsonl", session.id));
+            session.write_to(File::create(&path).unwrap()).unwrap();
+            make_old(&path, age(number));
+            files.push((path, kind(number)));
+        }
+        // This process is the one that has the live ones open.
+        let lives = claude.config().join("sessions");
+        fs::create_dir_all(&lives).unwrap();
+        let mut leases = Vec::new();
+        let folder = codex.codex_home().join("sessions/2026/01/01");
+        fs::create_dir_all(&folder).unwrap();
+        let locks = codex.codex_home().join("thread-writer-locks");
+        fs::create_dir_all(&locks).unwrap();
+        for number in 0..THREADS {
+            let small = kind(number) == Kind::Small;
+            let rollout = CodexRollout {
+                id: thread_id(number),
+                cwd: codex.project().to_string_lossy().into_owned(),
+                output_bytes: if small { 40 } else { 4500 },
+                ..CodexRollout::default()
+            };
+            let path = folder.join(rollout.file_name());
+            rollout.write_to(File::create(&path).unwrap()).unwrap();
+            make_old(&path, age(number));
+            if kind(number) == Kind::Live {
+                let lock = File::create(locks.join(format!("{}.lock", rollout.id))).unwrap();
+                flock(&lock, FlockOperation::LockExclusive).unwrap();
+                leases.push(lock);
+            }
+            files.push((path, kind(number)));
+        }
+        let mut env = claude.env().clone();
+        env.extend(codex.env().clone());
+        env.insert("HOME".into(), claude.home().to_string_lossy().into_owned());
+        env.insert("CTXFOLD_GEMINI_BASE_URL".into(), gemini.url());
+        env.insert("CTXFOLD_GEMINI_API_KEY".into(), "not-a-key".into());
+        Many {
+            claude,
+            codex,
+            anthropic,
+            responses,
+            gemini,
+            env,
+            files,
+            _leases: leases,
+        }
+    }
+
+    /// Says that this process, and one more for each session, has the live ones open.
+    fn open_live(&self) -> Vec<Child> {
+        let sessions = (0..SESSIONS).filter(|n| kind(*n) == Kind::Live).step_by(8);
+        sessions
+            .map(|number| {
+                let child = std::process::Command::new("sleep")
+                    .arg("600")
+                    .spawn()
+                    .unwrap();
+                let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+                let start = stat
+                    .rsplit_once(") ")
+                    .unwrap()
+                    .1
+                    .split(' ')
+                    .nth(19)
+                    .unwrap();
+                let row = serde_json::json!({
+                    "pid": child.id(), "sessionId": session_id(number), "procStart": start,
+                    "cwd": self.claude.project(), "version": "2.1.332", "status": "idle",
+                });
+                let path = self
+                    .claude
+                    .config()
+                    .join(format!("sessions/{}.json", child.id()));
+                fs::write(path, row.to_string()).unwrap();
+                child
+            })
+            .collect()
+    }
+
+    fn run(&self, arguments: &[&str]) -> crate::lab::Ran {
+        run(&self.env, &self.claude.project(), arguments)
+    }
+}
+
+/// Waits without looking at anything.
+fn wait(span: Duration) {
+    assert_eq!(poll(span, || None::<()>), None);
+}
+
+fn compactions(path: &Path) -> usize {
+    let text = fs::read_to_string(path).unwrap();
+    text.matches("\"compact_boundary\"").count() + text.matches("\"type\":\"compacted\"").count()
+}
+
+#[test]
+fn a_pass_that_is_killed_again_and_again_leaves_every_conversation_whole() {
+    let claude = require_client!(claude, clients::CLAUDE[0]);
+    let codex = require_client!(codex, clients::CODEX[0]);
+    let many = Many::new(&claude, &codex);
+    let mut live = many.open_live();
+    many.run(&["idle", "on"]).done();
+    many.run(&["idle", "codex", "on"]).done();
+    many.run(&["idle", "min", "24KB"]).done();
+    let before: Vec<Vec<u8>> = many
+        .files
+        .iter()
+        .map(|(p, _)| fs::read(p).unwrap())
+        .collect();
+
+    // Other points in each run of the test.
+    let mut seed = u64::from(std::process::id()) | 1;
+    for _ in 0..KILLS {
+        let mut child = command(&many.env, &many.claude.project(), &["idle", "run"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        wait(Duration::from_millis(50 + (seed >> 33) % 1500));
+        drop(child.kill());
+        child.wait().unwrap();
+    }
+    let killed = many
+        .files
+        .iter()
+        .filter(|(p, _)| compactions(p) > 0)
+        .count();
+    let begun = Instant::now();
+    let last = many.run(&["idle", "run"]).done();
+    let took = begun.elapsed();
+    last.says(" 0 failed");
+    eprintln!(
+        "{killed} compacted by the killed runs; then {took:?}: {}",
+        last.stderr.lines().last().unwrap()
+    );
+
+    let open: Vec<String> = (0..SESSIONS)
+        .filter(|n| kind(*n) == Kind::Live)
+        .step_by(8)
+        .map(session_id)
+        .collect();
+    for ((path, kind), before) in many.files.iter().zip(&before) {
+        let now = fs::read(path).unwrap();
+        assert!(
+            now.starts_with(before),
+            "{} is only appended to",
+            path.display()
+        );
+        let is_thread = path.starts_with(many.codex.codex_home());
+        let is_open = is_thread || open.iter().any(|id| path.to_string_lossy().contains(id));
+        let wanted = match kind {
+            Kind::Cold => 1,
+            Kind::Live if !is_open => 1,
+            _ => 0,
+        };
+        assert_eq!(compactions(path), wanted, "{kind:?} {}", path.display());
+        if is_thread {
+            let store = codex_store(&many);
+            let thread = codex::Thread::open(&store, path).unwrap();
+            assert!(!thread.transcript().messages.is_empty());
+            if wanted == 1 {
+                assert!(thread.meta().compacted_ms.is_some());
+            }
+        } else {
+            let session = claude::Session::open(path, &claude::Options::default()).unwrap();
+            assert!(!session.transcript().messages.is_empty());
+            assert!(session.findings().is_empty(), "{:?}", session.findings());
+        }
+    }
+
+    // A second run does nothing.
+    let after: Vec<Vec<u8>> = many
+        .files
+        .iter()
+        .map(|(p, _)| fs::read(p).unwrap())
+        .collect();
+    let begun = Instant::now();
+    many.run(&["idle", "run"])
+        .done()
+        .says("ctxfold: 0 compacted, 500 left alone, 0 failed");
+    eprintln!("a second run: {:?}", begun.elapsed());
+    for ((path, _), after) in many.files.iter().zip(&after) {
+        assert!(fs::read(path).unwrap() == *after, "{}", path.display());
+    }
+    for child in &mut live {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(many.gemini.log().all().len(), 0);
+
+    // The clients themselves read them.
+    for number in [0, SESSIONS / 2, SESSIONS - 4] {
+        many.anthropic.log().take();
+        many.claude
+            .prompt("GO-ON")
+            .resume(&session_id(number))
+            .run()
+            .success();
+        let requests = many.anthropic.log().conversations();
+        assert_eq!(requests.len(), 1);
+        assert!(requests[0].holds("GO-ON"));
+        assert!(requests[0].bytes < before[number].len(), "{number}");
+    }
+    for number in [0, THREADS / 2, THREADS - 4] {
+        many.responses.log().take();
+        many.codex
+            .prompt("GO-ON")
+            .resume(&thread_id(number))
+            .run()
+            .success();
+        let requests = many.responses.log().conversations();
+        assert_eq!(requests.len(), 1);
+        assert!(requests[0].holds("GO-ON"));
+        assert!(
+            requests[0].bytes < before[SESSIONS + number].len(),
+            "{number}"
+        );
+    }
+}
+
+fn codex_store(many: &Many) -> codex::Store {
+    codex::Store::new(many.codex.codex_home())
+}
+
+#[test]
+fn two_never_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_string_lossy().into_owned();
+    let mut env = BTreeMap::from([("HOME".to_owned(), home.clone())]);
+    env.insert("CODEX_HOME".into(), format!("{home}/.codex"));
+    fs::create_dir_all(folder.path().join(".claude/projects")).unwrap();
+    let mut watch = command(&env, folder.path(), &["idle", "watch"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lock = folder.path().join(".local/state/ctxfold/idle.lock");
+    let refused = poll(Duration::from_secs(20), || {
+        lock.exists().then_some(())?;
+        let ran = run(&env, folder.path(), &["idle", "run"]);
+        (ran.code == 3).then_some(ran)
+    });
+    refused
+        .unwrap()
+        .says("another idle run or watch is at work");
+    // Ctrl-C ends it in order.
+    let pid = rustix::process::Pid::from_child(&watch);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert!(watch.wait().unwrap().success());
+    run(&env, folder.path(), &["idle", "run"])
+        .done()
+        .says("0 compacted");
+}
+
+#[test]
+fn a_watch_wakes_when_a_file_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().to_string_lossy().into_owned();
+    let mut env = BTreeMap::from([("HOME".to_owned(), home.clone())]);
+    env.insert("CODEX_HOME".into(), format!("{home}/.codex"));
+    let projects = folder.path().join(".claude/projects/-home-dev-proj");
+    fs::create_dir_all(&projects).unwrap();
+    run(&env, folder.path(), &["idle", "on"]).done();
+    let mut watch = command(
+        &env,
+        folder.path(),
+        &["idle", "watch", "--every", "1", "--passes", "3"],
+    )
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap();
+    let lock = folder.path().join(".local/state/ctxfold/idle.lock");
+    poll(Duration::from_secs(20), || lock.exists().then_some(())).unwrap();
+    wait(Duration::from_millis(500));
+    // Without being told it would sleep for an hour.
+    let made = folder.path().join("made.jsonl");
+    ClaudeSession::default()
+        .write_to(File::create(&made).unwrap())
+        .unwrap();
+    let session = projects.join("11111111-2222-4333-8444-555555555555.jsonl");
+    fs::rename(&made, &session).unwrap();
+    let seen = poll(Duration::from_secs(20), || {
+        (compactions(&session) == 1).then_some(())
+    });
+    watch.kill().ok();
+    watch.wait().unwrap();
+    assert!(seen.is_some(), "the watch slept on");
+}
