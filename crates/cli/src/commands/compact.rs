@@ -120,7 +120,14 @@ impl Args {
         if self.dry_run && wish.mode != Mode::Mask {
             return self.show_questions(cx, &conversation, &wish);
         }
-        let made = engine::plan(&cx.env, &cx.config, conversation.transcript(), &wish)?;
+        let made = engine::plan(&cx.env, &cx.config, conversation.transcript(), &wish).map_err(
+            |error| match conversation.findings().first() {
+                Some(finding) => error.hint(format!(
+                    "something is wrong with the file ({finding}); `ctxfold check` says more"
+                )),
+                None => error,
+            },
+        )?;
         if self.dry_run {
             return self.show(cx, conversation.transcript(), &made, false);
         }

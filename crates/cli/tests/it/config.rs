@@ -46,7 +46,7 @@ fn an_unknown_key_and_a_wrong_type_are_named_with_their_line() {
 #[test]
 fn flags_beat_the_file() {
     let lab = with("keep = 1000\n");
-    lab.refused(3, &["compact", SESSION], "");
+    lab.refused(3, &["compact", SESSION], "nothing is old enough");
     lab.ctxfold(&["compact", SESSION, "--keep", "6"]).done();
 }
 
@@ -95,4 +95,65 @@ fn keys_lie_in_a_file_of_the_users_and_are_never_printed() {
             "{ran:?}"
         );
     }
+}
+
+#[test]
+fn a_setting_is_removed_where_it_is_set_and_nowhere_else() {
+    let lab =
+        with("# mine\n[gemini]\n# paid\ntier = \"paid\"\nmodel = \"gemini-3.8-flash\" # big\n");
+    lab.ctxfold(&["config", "unset", "gemini.tier"]).done();
+    let text = fs::read_to_string(lab.config()).unwrap();
+    assert_eq!(
+        text,
+        "# mine\n[gemini]\nmodel = \"gemini-3.8-flash\" # big\n"
+    );
+    let tier = lab.ctxfold(&["config", "get", "gemini.tier"]).done();
+    assert_eq!(tier.stdout, "free\n", "its default holds again");
+    // Nothing is written about what was never set.
+    lab.ctxfold(&["config", "unset", "gemini.tier"]).done();
+    lab.ctxfold(&["config", "unset", "idle.after"]).done();
+    assert_eq!(fs::read_to_string(lab.config()).unwrap(), text);
+    fs::remove_file(lab.config()).unwrap();
+    lab.ctxfold(&["config", "unset", "gemini.tier"]).done();
+    assert!(!lab.config().exists());
+}
+
+#[test]
+fn a_table_in_one_line_is_edited_too() {
+    let lab = with("gemini = { tier = \"paid\" } # mine\n");
+    lab.ctxfold(&["config", "set", "gemini.tier", "free"])
+        .done();
+    let text = fs::read_to_string(lab.config()).unwrap();
+    assert_eq!(text, "gemini = { tier = \"free\" } # mine\n");
+    lab.ctxfold(&["config", "unset", "gemini.tier"]).done();
+    lab.ctxfold(&["config", "list"]).done();
+}
+
+#[test]
+fn what_does_not_fit_is_not_written() {
+    let lab = with("keep = 4\n");
+    for (arguments, reason) in [
+        (["config", "set", "keep", "many"], "keep must be"),
+        (["config", "set", "keeep", "4"], "unknown setting keeep"),
+        (
+            ["config", "set", "gemini.tier", "gold"],
+            "one of free, paid",
+        ),
+    ] {
+        let ran = lab.ctxfold(&arguments);
+        assert!(ran.code == 1 && ran.stderr.contains(reason), "{ran:?}");
+    }
+    assert_eq!(fs::read_to_string(lab.config()).unwrap(), "keep = 4\n");
+}
+
+#[test]
+fn keys_that_others_can_read_are_not_used() {
+    let lab = with("");
+    let keys = lab.config().with_file_name("gemini-keys");
+    fs::write(&keys, "AIzaPlanted\n").unwrap();
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o640)).unwrap();
+    let summary = ["compact", SESSION, "--mode", "summary"];
+    let ran = lab.refused(3, &summary, "can be read by others");
+    assert!(ran.stderr.contains("chmod 600"), "{ran:?}");
+    assert!(!ran.stderr.contains("AIzaPlanted"), "{ran:?}");
 }

@@ -137,3 +137,53 @@ fn the_readmes_first_command_compacts_the_demo() {
     assert!(said.contains("smaller"), "{said}");
     assert_eq!(sizes(), before, "the demo is as it was");
 }
+
+/// Targets of the links of a page that lead into the repository.
+fn links(page: &str) -> impl Iterator<Item = &str> {
+    let targets = page.split("](").skip(1).filter_map(|l| l.split(')').next());
+    targets
+        .map(|t| t.split('#').next().unwrap_or(t))
+        .filter(|t| !t.is_empty() && !t.contains("://"))
+}
+
+#[test]
+fn links_and_named_tests_are_there() {
+    let mut seen = 0;
+    for page in [
+        "README.md",
+        "docs/exit-codes.md",
+        "docs/cli.md",
+        "docs/formats/journal.md",
+    ] {
+        let path = root().join(page);
+        let text = fs::read_to_string(&path).unwrap();
+        for link in links(&text) {
+            let target = path.parent().unwrap().join(link);
+            assert!(target.exists(), "{page} names {link}, which is not there");
+            seen += 1;
+        }
+    }
+    assert!(seen > 8, "{seen} links");
+
+    let page = fs::read_to_string(root().join("docs/formats/claude-jsonl.md")).unwrap();
+    let mut named = 0;
+    for word in page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|w| w.contains("/tests/"))
+    {
+        // `{a,b}` stands for several files.
+        let (head, rest) = word.split_once('{').unwrap_or((word, "}"));
+        let (names, end) = rest.split_once('}').unwrap();
+        for name in names.split(',') {
+            let mut file = root().join("crates").join(format!("{head}{name}{end}"));
+            if file.extension().is_none() {
+                file.set_extension("rs");
+            }
+            assert!(file.exists(), "{}", file.display());
+            named += 1;
+        }
+    }
+    assert!(named > 10, "{named} files");
+}

@@ -5,12 +5,16 @@
     clippy::unwrap_used,
     reason = "a test stops where something is not as it should be"
 )]
+#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 mod config;
 mod docs;
 mod field;
+mod folded;
 mod journal;
 mod lab;
+mod model;
 mod outputs;
 mod privacy;
+mod refusals;
 mod shapes;

@@ -117,3 +117,25 @@ fn errors_say_what_where_and_what_next() {
     show(&["frobnicate"], 2);
     insta::assert_snapshot!(all);
 }
+
+#[test]
+fn help_fits_a_narrow_terminal_and_a_wide_one() {
+    let lab = Lab::empty();
+    for columns in ["60", "100"] {
+        let help = |arguments: &[&str]| {
+            lab.ran(lab.command(arguments).env("COLUMNS", columns))
+                .done()
+                .stdout
+        };
+        let text = help(&["--help"]);
+        for arguments in [&["compact", "--help"][..], &["config", "--help"]] {
+            let page = help(arguments);
+            let widest = page.lines().map(|l| l.chars().count()).max().unwrap();
+            assert!(
+                widest <= columns.parse().unwrap(),
+                "{widest} columns:\n{page}"
+            );
+        }
+        insta::assert_snapshot!(format!("help_at_{columns}"), text);
+    }
+}

@@ -59,8 +59,11 @@ fn every_reason_to_refuse_changes_nothing(version: &str) {
     fs::remove_file(&record).unwrap();
 
     // Nothing to gain.
-    lab.refused(&["compact", SESSION, "--keep", "1000"], "");
-    lab.refused(&["undo", SESSION], "");
+    lab.refused(
+        &["compact", SESSION, "--keep", "1000"],
+        "nothing is old enough",
+    );
+    lab.refused(&["undo", SESSION], "there is no compaction to take back");
 
     // The journal cannot be written.
     fs::create_dir_all(lab.state().parent().unwrap()).unwrap();
