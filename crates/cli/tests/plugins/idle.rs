@@ -109,7 +109,7 @@ fn a_program_that_speaks_stream_json_gets_the_same() {
 fn a_warm_conversation_is_left_alone() {
     require_client!(claude, "2.1.332");
     let (lab, id) = paused("mask").unwrap();
-    make_old(&file(&lab.home, &id), Duration::from_secs(60));
+    make_old(&file(&lab.home, &id), Duration::from_mins(1));
     lab.home.prompt("SEVENTH").resume(&id).run().success();
     let requests = lab.mock.log().conversations();
     assert_eq!(requests.len(), 1);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::lab::{Lab, OURS, SUMMARY, THEIRS, dist};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const SIZE: (u16, u16) = (140, 50);
 
 fn usage(tokens: u64) -> Value {
