@@ -145,7 +145,7 @@ fn run(cx: &Context, args: &Run) -> CommandResult {
     if !cx.config.switch("idle.enabled") {
         cx.say("ctxfold: idle compaction is off; `ctxfold idle on` switches it on");
     }
-    report.tell(cx);
+    report.tell(cx, args.dry_run);
     Ok(())
 }
 

@@ -40,8 +40,8 @@ pub(crate) struct Visited {
 }
 
 impl Report {
-    /// Says what was done.
-    pub(crate) fn tell(&self, cx: &Context) {
+    /// Says what was done, or by a dry run what would be.
+    pub(crate) fn tell(&self, cx: &Context, dry_run: bool) {
         for v in self.compacted.iter().chain(&self.failed) {
             cx.say(&format!("ctxfold: {}: {}", cx.env.show(&v.path), v.says));
         }
@@ -50,8 +50,9 @@ impl Report {
             n => format!(", {n} waiting for the next pass"),
         };
         cx.say(&format!(
-            "ctxfold: {} compacted, {} left alone, {} failed{waiting}",
+            "ctxfold: {} {}, {} left alone, {} failed{waiting}",
             self.compacted.len(),
+            if dry_run { "to compact" } else { "compacted" },
             self.left,
             self.failed.len()
         ));

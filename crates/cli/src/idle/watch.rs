@@ -51,7 +51,7 @@ pub(crate) fn watch(cx: &Context, every: Duration, passes: Option<u64>) -> Comma
         let begun = Instant::now();
         let report = pass.go(&cx, false)?;
         if !report.compacted.is_empty() || !report.failed.is_empty() {
-            report.tell(&cx);
+            report.tell(&cx, false);
         }
         made += 1;
         if passes.is_some_and(|most| made >= most) {

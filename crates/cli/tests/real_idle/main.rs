@@ -5,6 +5,10 @@
     clippy::unwrap_used,
     reason = "a test stops where something is not as it should be"
 )]
+#![expect(
+    clippy::print_stderr,
+    reason = "the sizes and times that docs/idle.md names are measured here"
+)]
 
 mod claude;
 mod codex;

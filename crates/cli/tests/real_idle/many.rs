@@ -96,7 +96,8 @@ impl Many {
             let session = ClaudeSession {
                 id: session_id(number),
                 cwd: claude.project().to_string_lossy().into_owned(),
-                output_bytes: if small { 40 } else { 1500 },
+                turns: 5,
+                output_bytes: if small { 40 } else { 4096 },
                 ..ClaudeSession::default()
             };
             let path = folder.join(format!("{}.jsonl", session.id));
@@ -117,7 +118,8 @@ impl Many {
             let rollout = CodexRollout {
                 id: thread_id(number),
                 cwd: codex.project().to_string_lossy().into_owned(),
-                output_bytes: if small { 40 } else { 4500 },
+                calls: 1,
+                output_bytes: if small { 40 } else { 9000 },
                 ..CodexRollout::default()
             };
             let path = folder.join(rollout.file_name());
@@ -216,7 +218,7 @@ fn a_pass_that_is_killed_again_and_again_leaves_every_conversation_whole() {
             .spawn()
             .unwrap();
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        wait(Duration::from_millis(50 + (seed >> 33) % 1500));
+        wait(Duration::from_millis(50 + (seed >> 33) % 4000));
         drop(child.kill());
         child.wait().unwrap();
     }
