@@ -102,7 +102,12 @@ fn nothing_to_gain() {
     let client = require_client!(claude, "2.1.332");
     let lab = Lab::with(&client, dist());
     lab.home.prompt("/ctxfold mode mask").run().success();
-    falls_back_in("not smaller", &lab, &short(&lab), "the client's own summary instead");
+    falls_back_in(
+        "not smaller",
+        &lab,
+        &short(&lab),
+        "the client's own summary instead",
+    );
 }
 
 #[test]
