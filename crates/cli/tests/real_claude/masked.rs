@@ -72,7 +72,7 @@ fn the_request_is_what_the_plan_says_and_everything_comes_back(version: &str) {
 fn more(lab: &Lab) {
     for prompt in ["FIRST: again", "talk four", "talk five", "talk six"] {
         for request in lab.say(prompt) {
-            assert_eq!(request.kind, "conversation");
+            assert_ne!(request.kind, "compaction");
         }
     }
 }
@@ -88,7 +88,10 @@ fn the_clients_own_compaction_before_and_after_ours(version: &str) {
     let call = plan["decisions"][0]["what"].as_str().unwrap();
     assert!(call.contains("ALONE"), "{plan:#}");
     let sent = lab.resume("PROBE");
-    let after = Wire::of(sent.messages());
+    let mut after = Wire::of(sent.messages());
+    after
+        .pieces
+        .retain(|p| !p.text().contains("was attached, "));
     // Files that the client read again after its compaction are attachments: they fold too, and
     // are no blocks of the conversation.
     let mut calls = plan.clone();
@@ -129,12 +132,14 @@ fn the_clients_own_compaction_before_and_after_ours(version: &str) {
 fn an_earlier_mask_in_a_file_above_five_mebibytes(version: &str) {
     let client = require_client!(claude, version);
     let lab = Lab::new(&client);
+    // Asked while the file is small: without a compaction, 2.1.197 loses some of the parallel
+    // calls of a large file. With ours they are listed, and sent.
+    let before = lab.probe();
     // What clients write beside a conversation, until they skip what they take for old.
     let row = json!({"type": "progress", "data": "x".repeat(60_000)}).to_string() + "\n";
     let text = row.repeat(100) + &fs::read_to_string(lab.file()).unwrap();
     fs::write(lab.file(), text).unwrap();
     assert!(lab.bytes().len() > 5 << 20);
-    let before = lab.probe();
     let first = lab.compact(&[]);
     let sent = Wire::of(lab.resume("PROBE").messages());
     sent.assert_planned(&before, &first);
