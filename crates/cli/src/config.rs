@@ -432,15 +432,19 @@ pub(crate) fn edit(env: &Env, name: &str, value: Option<&str>) -> CommandResult 
     let mut document: DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| {
         CommandError::input(format!("{}: {}", env.config_file.display(), e.message()))
     })?;
-    let (table, leaf) = match name.split_once('.') {
+    // What nothing sets needs no removing, and no file that says so.
+    if value.is_none() && !is_set(&document, name) {
+        return Ok(());
+    }
+    let (table, leaf): (&mut dyn TableLike, &str) = match name.split_once('.') {
         None => (document.as_table_mut(), name),
         Some((table, leaf)) => {
             let item = document
                 .entry(table)
                 .or_insert_with(|| Item::Table(toml_edit::Table::new()));
-            let table = item.as_table_mut().ok_or_else(|| {
+            let table = item.as_table_like_mut().ok_or_else(|| {
                 CommandError::input(format!(
-                    "{}: {table} is written inline; write it as [{table}]",
+                    "{}: {table} is no table",
                     env.config_file.display()
                 ))
             })?;
@@ -475,6 +479,17 @@ pub(crate) fn edit(env: &Env, name: &str, value: Option<&str>) -> CommandResult 
         }
     }
     files::write_private(&env.config_file, &document.to_string())
+}
+
+/// Whether the file itself names a key.
+fn is_set(document: &DocumentMut, name: &str) -> bool {
+    match name.split_once('.') {
+        None => document.contains_key(name),
+        Some((table, leaf)) => document
+            .get(table)
+            .and_then(Item::as_table_like)
+            .is_some_and(|t| t.contains_key(leaf)),
+    }
 }
 
 /// The file with Gemini API keys, one a line.

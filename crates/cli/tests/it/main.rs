@@ -5,7 +5,6 @@
     clippy::unwrap_used,
     reason = "a test stops where something is not as it should be"
 )]
-#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 mod config;
 mod docs;
