@@ -98,6 +98,8 @@ impl Many {
                 cwd: claude.project().to_string_lossy().into_owned(),
                 turns: 5,
                 output_bytes: if small { 40 } else { 4096 },
+                // Of which what is folded is more than a quarter.
+                last_tokens: 20_000,
                 ..ClaudeSession::default()
             };
             let path = folder.join(format!("{}.jsonl", session.id));
@@ -120,6 +122,7 @@ impl Many {
                 cwd: codex.project().to_string_lossy().into_owned(),
                 calls: 1,
                 output_bytes: if small { 40 } else { 9000 },
+                last_tokens: 20_000,
                 ..CodexRollout::default()
             };
             let path = folder.join(rollout.file_name());
