@@ -124,7 +124,7 @@ fn strip(row: &mut Value, project: &str) {
 fn blank(value: &mut Value) {
     match value {
         Value::String(text) if text.len() > 40 && !text.starts_with('/') => {
-            "(stripped)".clone_into(text)
+            "(stripped)".clone_into(text);
         }
         Value::Array(items) => items.iter_mut().for_each(blank),
         Value::Object(map) => map.values_mut().for_each(blank),

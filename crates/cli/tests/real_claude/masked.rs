@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::lab::{Lab, SESSION};
 use crate::on_each_version;
-use crate::wire::{Wire, assert_same, text_of};
+use crate::wire::{Piece, Wire, assert_same, text_of};
 
 /// The size that a plan predicts must be within a tenth of what the messages shrank by.
 #[track_caller]
@@ -182,7 +182,7 @@ fn a_live_writer_goes_on_at_the_old_leaf(version: &str) {
     let turn = sent
         .pieces
         .split_off(before.pieces.len() + plan["notes"].as_array().unwrap().len() - 1);
-    let texts: Vec<_> = turn.iter().map(|p| p.text()).collect();
+    let texts: Vec<_> = turn.iter().map(Piece::text).collect();
     assert_eq!(texts, ["LIVE: go on", "LIVE-ANSWER", "PROBE"]);
     sent.pieces.push(turn[2].clone());
     sent.assert_planned(&before, &plan);
