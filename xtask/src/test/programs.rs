@@ -45,7 +45,7 @@ pub(super) fn build() -> Result<Vec<Program>> {
     if !status.success() {
         return Err(format!("{} ended with {status}", show(&command)).into());
     }
-    let programs: Vec<Program> = Message::parse_stream(output.as_bytes())
+    let mut programs: Vec<Program> = Message::parse_stream(output.as_bytes())
         .filter_map(|message| match message {
             Ok(Message::CompilerArtifact(artifact)) => program(artifact),
             _ => None,
@@ -54,6 +54,8 @@ pub(super) fn build() -> Result<Vec<Program>> {
     if programs.is_empty() {
         return Err(format!("{} built no tests", show(&command)).into());
     }
+    // What cargo finishes first depends on the machine. The libraries, which are quick, come first.
+    programs.sort_by_key(|program| (program.name.starts_with("cli "), program.name.clone()));
     Ok(programs)
 }
 
