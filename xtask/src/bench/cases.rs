@@ -72,6 +72,7 @@ pub(super) fn all(binary: &Path, home: &Path) -> Vec<Case> {
         inspect_claude(&ours, home),
         compact_codex(&ours, home),
         hook(&ours, home),
+        idle(&program, home),
     ]
 }
 
@@ -263,6 +264,45 @@ fn hook(ours: Ours<'_>, home: &Path) -> Case {
             },
             Limit::PeakMb(16.0),
         ],
+    }
+}
+
+/// Sessions of the pass over paused conversations.
+const PAUSED: u32 = 300;
+
+/// A pass over paused sessions, in a home of its own: it would compact the other cases' inputs.
+fn idle(program: &str, home: &Path) -> Case {
+    let home = home.join("idle");
+    let mut inputs = vec![Input {
+        path: home.join(".config/ctxfold/config.toml"),
+        content: Content::Text("[idle]\nenabled = true\n".to_owned()),
+    }];
+    for number in 0..PAUSED {
+        let session = ClaudeSession {
+            turns: 10,
+            calls: 3,
+            output_bytes: 6 * 1024,
+            last_tokens: 60_000,
+            ..ClaudeSession::default()
+        };
+        let id = format!("20000000-0000-4000-8000-{number:012}");
+        inputs.push(claude_input(&home, &id, session));
+    }
+    let files = home.join(".claude/projects/-home-dev-proj/*.jsonl");
+    let count = format!("wc -l {} | tail -1", files.display());
+    Case {
+        name: "idle",
+        about: "one pass over 300 paused sessions of 200 kB, each of which is compacted",
+        inputs,
+        commands: vec![
+            Measured {
+                home: Some(home),
+                ..command("ctxfold idle run", program, &["idle", "run", "--quiet"])
+            },
+            command("wc -l", "sh", &["-c", &count]),
+        ],
+        effect: Effect::Appends,
+        limits: vec![Limit::PeakMb(64.0)],
     }
 }
 
