@@ -58,6 +58,7 @@ impl ClaudeSession {
             rows: RowWriter::new(out),
             next_id: 1,
             turn: 0,
+            live_from: 0,
             leaf: None,
             last_turn: Vec::new(),
             progress_bytes: 0,
@@ -69,6 +70,7 @@ impl ClaudeSession {
             }
             live_from = writer.rows.bytes;
             writer.compaction()?;
+            writer.live_from = writer.turn;
         }
         for _ in 0..self.turns {
             writer.turn()?;
@@ -82,6 +84,8 @@ struct Writer<'a, W> {
     rows: RowWriter<W>,
     next_id: u64,
     turn: u64,
+    /// The turn with which the live part begins.
+    live_from: u64,
     leaf: Option<String>,
     /// The ids of the newest turn's rows, in sending order.
     last_turn: Vec<String>,
@@ -144,7 +148,8 @@ impl<W: Write> Writer<'_, W> {
 
     fn usage(&self) -> Value {
         let turns = (self.session.turns as u64).max(1);
-        let share = (self.turn % turns + 1) * self.session.last_tokens / turns;
+        let turn = self.turn - self.live_from;
+        let share = (turn % turns + 1) * self.session.last_tokens / turns;
         json!({
             "input_tokens": 12,
             "cache_creation_input_tokens": 100,

@@ -63,6 +63,29 @@ fn claude_resumes_a_generated_session(version: &str) {
     assert_eq!(results, 6 * session.calls);
 }
 
+/// How many turns a session has is up to its sizes; what its last message reports is not.
+#[test]
+fn the_last_message_reports_the_tokens_that_were_asked_for() {
+    for old_bytes in [0, 30_000, 100_000, 170_000] {
+        let session = ClaudeSession {
+            old_bytes,
+            turns: 5,
+            last_tokens: 70_000,
+            ..ClaudeSession::default()
+        };
+        let mut text = Vec::new();
+        session.write_to(&mut text).unwrap();
+        let rows = serde_json::Deserializer::from_slice(&text).into_iter::<serde_json::Value>();
+        let used =
+            rows.filter_map(|row| Some(row.unwrap()["message"]["usage"].as_object()?.clone()));
+        let last = used.last().unwrap();
+        let of = |part: &str| last[part].as_u64().unwrap();
+        let total =
+            of("input_tokens") + of("cache_creation_input_tokens") + of("cache_read_input_tokens");
+        assert_eq!(total, 70_000, "{old_bytes}");
+    }
+}
+
 fn written_turns(text: &str) -> usize {
     text.lines()
         .filter(|line| line.contains("\"content\":\"prompt "))
