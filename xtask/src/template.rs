@@ -130,6 +130,8 @@ fn generate(generator: &Path, choice: &Choice, folder: &Path) -> Result<PathBuf>
     let hook = root().join("crates/hook");
     let mut command = Command::new(generator);
     command
+        // It wants to know who its user is, whatever author is defined; containers have none.
+        .env("USER", "dev")
         .args(["generate", "--silent", "--vcs", "none"])
         .args(["--name", choice.name, "--path"])
         .arg(root().join("template"))
