@@ -252,7 +252,7 @@ pub(crate) fn keep_count(store: &Store, of: &Subject<'_>, used: u64, now: u64) {
 }
 
 /// How long the client may take to write down an answer whose tools have run already.
-const WRITES: Duration = Duration::from_millis(120);
+const WRITES: Duration = Duration::from_millis(250);
 /// How much of a file's end is searched for a call, in bytes.
 const NEAR_END: u64 = 256 << 10;
 

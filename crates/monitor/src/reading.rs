@@ -94,12 +94,17 @@ impl Reading {
                 }
             }
             (Source::Transcript, at) => {
-                // Without a time of its own, the answer must have come after the window.
-                let floor = if at.is_some() { 0.0 } else { WATERMARK };
-                let at = at.unwrap_or(now) as f64;
-                match watermark {
-                    Some(mark) if at <= mark + floor => Err(Unusable::BeforeCompaction),
-                    _ => Ok(()),
+                // Times are whole seconds, and an answer may follow a compaction within one: what
+                // the file holds from before it is told by the compaction's own row. Without a time
+                // of its own, the answer must have come after the window.
+                let is_before = |mark: f64| match at {
+                    Some(at) => (at as f64) < mark.floor(),
+                    None => now as f64 <= mark + WATERMARK,
+                };
+                if watermark.is_some_and(is_before) {
+                    Err(Unusable::BeforeCompaction)
+                } else {
+                    Ok(())
                 }
             }
         }

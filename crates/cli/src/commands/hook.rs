@@ -112,15 +112,20 @@ impl Args {
             // A broken file is the user's to mend, not the host's to hear of.
             let user = Config::read(&env).unwrap_or_default();
             reading = watch::measure(&env, &user, &store, &subject).reading;
-            if let Some(found) = &reading {
+            if reading.is_some() {
                 config = Rules::read(&env, &user, &folder).config;
-                let call = call_of(&input).filter(|_| {
-                    happening == Happening::ToolCall && may_rise(&config, &store.load(&id), found)
-                });
-                if let (Some(call), Some(path)) = (call, transcript)
-                    && watch::await_call(path, &call)
-                {
-                    reading = watch::measure(&env, &user, &store, &subject).reading;
+            }
+            // Directly after a compaction there is no reading before the first answer is written.
+            let matters = |found: &Reading| may_rise(&config, &store.load(&id), found);
+            let call = call_of(&input).filter(|_| {
+                happening == Happening::ToolCall && reading.as_ref().is_none_or(matters)
+            });
+            if let (Some(call), Some(path)) = (call, transcript)
+                && watch::await_call(path, &call)
+            {
+                reading = watch::measure(&env, &user, &store, &subject).reading;
+                if reading.is_some() {
+                    config = Rules::read(&env, &user, &folder).config;
                 }
             }
         }

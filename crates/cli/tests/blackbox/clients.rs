@@ -24,9 +24,12 @@ const GEMINI_LIMIT: u64 = 524_288;
 /// Percent used at each of ten answers that call a tool, and the warnings that the request behind
 /// the call holds from then on: ordinary and critical ones.
 ///
+/// The mock answers at once, so that the client may write two answers down together: what is read
+/// at a call is up to two steps old, and each step is small enough to be waited for.
+///
 /// 65 % used is the first warning. It is repeated after five calls, and 75 % is critical at once.
 const STORY: [(u64, (usize, usize)); 10] = [
-    (40, (0, 0)),
+    (55, (0, 0)),
     (64, (0, 0)),
     (66, (1, 0)),
     (67, (1, 0)),
@@ -150,8 +153,8 @@ fn claude_code_hears_of_it_in_time() {
     mock.on(
         "AFTERWARDS",
         [
-            bash(10),
             bash(55),
+            bash(60),
             bash(66),
             Turn::text("done").with_usage(usage(66)),
         ],
