@@ -39,13 +39,11 @@ pub(crate) fn of(thread: &str, call: &str) -> String {
     format!("{}:{}", tail(thread), key(call))
 }
 
-/// The last eight digits of a thread's id.
-pub(crate) fn tail(thread: &str) -> &str {
-    thread
-        .len()
-        .checked_sub(8)
-        .and_then(|at| thread.get(at..))
-        .unwrap_or(thread)
+/// The last eight digits of a thread's id, in characters that an address may hold.
+pub(crate) fn tail(thread: &str) -> String {
+    let digits: Vec<char> = thread.chars().collect();
+    let from = digits.len().saturating_sub(8);
+    bare(&digits[from..].iter().collect::<String>())
 }
 
 /// The identifier in characters that an address may hold; a dash where there is none.
@@ -111,6 +109,14 @@ mod tests {
             prop_assert_eq!(parsed.to_string(), address);
             prop_assert_eq!(parsed.thread(), "acd69144");
             prop_assert!(parsed.names(&call));
+        }
+    }
+
+    #[test]
+    fn a_damaged_thread_id_makes_an_address_that_can_be_read() {
+        for (id, tail) in [("0za2-8cf7acd|69144", "cd-69144"), ("é", "-"), ("", "-")] {
+            let address: Address = of(id, "call_b").parse().unwrap();
+            assert_eq!(address.thread(), tail, "{id:?}");
         }
     }
 
