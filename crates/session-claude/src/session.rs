@@ -236,6 +236,15 @@ impl Session {
         if chain.lost_tail {
             return refuse("a row that should stay is not in the file");
         }
+        // Bytes that are no UTF-8 were replaced in it, so that nobody finds the row by it again.
+        if written
+            .boundary
+            .list
+            .iter()
+            .any(|uuid| uuid.contains('\u{fffd}'))
+        {
+            return refuse("the identifier of a row that should stay is damaged");
+        }
         let listed = written.boundary.list.iter();
         if !listed.eq(chain
             .rows
