@@ -11,9 +11,11 @@ use ctxfold_compactor::{
 use ctxfold_gemini_client as gemini;
 use ctxfold_transcript::{Mode, Plan, Transcript};
 
+use crate::agent::Written;
 use crate::config::Config;
 use crate::env::{self, Env};
 use crate::error::{CommandError, CommandResult};
+use crate::journal::Done;
 use crate::{config, output};
 
 /// How a conversation is to be compacted.
@@ -92,6 +94,17 @@ pub(crate) struct Made {
 }
 
 impl Made {
+    /// The journal's line on a write that carried the plan out.
+    pub(crate) fn done(&self, wish: &Wish, id: &str, written: &Written) -> Done {
+        let mut done = Done::of(id, written.len_after, &written.sha256, &self.plan);
+        if let Some(usage) = self.usage {
+            done.model = Some(wish.model.clone());
+            done.model_in = usage.input_tokens;
+            done.model_out = usage.output_tokens;
+        }
+        done
+    }
+
     /// The line that says what was done, without the program's name.
     pub(crate) fn line(&self, wish: &Wish) -> String {
         let mut line = match &self.fallback {

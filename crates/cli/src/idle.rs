@@ -25,7 +25,7 @@ use crate::commands::Context;
 use crate::config::{Config, Size};
 use crate::engine::{self, Made, Wish};
 use crate::error::{CommandError, CommandResult};
-use crate::journal::{Done, Journal};
+use crate::journal::Journal;
 use crate::{exit, output};
 
 /// How long one compaction waits for another of the same conversation.
@@ -217,13 +217,7 @@ impl Visitor {
         let journal = Journal::new(&cx.env.state_dir);
         let mode = made.plan.mode.name();
         crate::commands::write(cx, &journal, &conversation, ready, mode, |id, w| {
-            let mut done = Done::of(id, w.len_after, &w.sha256, &made.plan);
-            if let Some(usage) = made.usage {
-                done.model = Some(wish.model.clone());
-                done.model_in = usage.input_tokens;
-                done.model_out = usage.output_tokens;
-            }
-            done
+            made.done(&wish, id, w)
         })?;
         Ok(Outcome {
             decision,

@@ -150,15 +150,7 @@ impl Args {
             &conversation,
             ready,
             made.plan.mode.name(),
-            |id, w| {
-                let mut done = Done::of(id, w.len_after, &w.sha256, &made.plan);
-                if let Some(usage) = made.usage {
-                    done.model = Some(wish.model.clone());
-                    done.model_in = usage.input_tokens;
-                    done.model_out = usage.output_tokens;
-                }
-                done
-            },
+            |id, w| made.done(&wish, id, w),
         )?;
         self.show(cx, conversation.transcript(), &made, true)?;
         self.report(cx, &conversation, &made, &wish, written.repaired);

@@ -10,7 +10,7 @@ use super::Context;
 use crate::agent::{self, Agent, Place};
 use crate::config::Size;
 use crate::error::CommandResult;
-use crate::{idle, output};
+use crate::{env, idle, output};
 
 /// List sessions with age, size and fill
 #[derive(Debug, clap::Args)]
@@ -240,17 +240,20 @@ impl Args {
             || "?".to_owned(),
             |ms| output::age(u64::try_from((cx.env.now_ms() - ms) / 1000).unwrap_or(0)),
         );
+        let columns = env::columns();
+        // A narrow terminal has the numbers and no bar.
+        let cells = if columns < 90 { 0 } else { 8 };
         let fill = match (item.fill_tokens, item.window_tokens) {
             (Some(tokens), Some(window)) => {
                 let share = tokens as f64 / window as f64;
                 format!(
                     "{} {:>3.0}% {:>5}",
-                    output::bar(share, 8),
+                    output::bar(share, cells),
                     share * 100.0,
                     output::tokens(tokens)
                 )
             }
-            _ => format!("{:19}", ""),
+            _ => " ".repeat(cells + 11),
         };
         let next = item.next.as_ref().map(Next::words).unwrap_or_default();
         let live = if item.live_pid.is_some() {
@@ -263,19 +266,23 @@ impl Args {
             .as_deref()
             .or(item.last_prompt.as_deref())
             .unwrap_or("(no title)");
-        let folder = match (&item.cwd, self.all) {
-            (Some(cwd), true) => format!(
-                "  {}",
-                output::styled(output::DIM, &cx.env.show(cwd.as_ref()))
-            ),
-            _ => String::new(),
-        };
+        // What stands before the title: identifier, agent, age, size, fill, state and the gaps.
+        let before = 8 + 2 + 6 + 1 + 7 + 2 + 9 + 2 + fill.chars().count() + 2 + 4;
+        let room = columns.saturating_sub(before + next.chars().count() + 2);
+        // With --all the folder tells sessions apart better than the end of a title does.
+        let folder = item.cwd.as_ref().filter(|_| self.all && room >= 24);
+        let folder = folder.map(|cwd| output::cut(&cx.env.show(cwd.as_ref()), room - 14));
+        let taken = folder.as_ref().map_or(0, |f| f.chars().count() + 2);
+        let title = output::cut(title, (room - taken.min(room)).clamp(4, 48));
+        let folder = folder.map_or_else(String::new, |f| {
+            format!("  {}", output::styled(output::DIM, &f))
+        });
         format!(
             "{}  {:<6} {age:>7}  {:>9}  {fill}  {live}{next}  {}{folder}\n",
             output::styled(output::BOLD, &item.short),
             item.agent,
             output::bytes(item.bytes),
-            output::cut(title, 48),
+            title,
         )
     }
 }

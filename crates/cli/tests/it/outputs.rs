@@ -49,6 +49,21 @@ fn a_narrow_terminal_gets_narrow_lines() {
 }
 
 #[test]
+fn a_list_keeps_to_its_width() {
+    let lab = Lab::new();
+    for columns in [60, 80, 100, 120] {
+        let ran = lab
+            .ran(
+                lab.command(&["list", "--all"])
+                    .env("COLUMNS", columns.to_string()),
+            )
+            .done();
+        let widest = ran.stdout.lines().map(|l| l.chars().count()).max().unwrap();
+        assert!(widest <= columns, "{widest} of {columns}:\n{}", ran.stdout);
+    }
+}
+
+#[test]
 fn nothing_but_text_goes_into_a_pipe() {
     let lab = Lab::new();
     for arguments in [
