@@ -1,5 +1,6 @@
-//! The third reader and writer of a [`Transcript`]: a conversation as a Claude Code mod hands it
-//! over, and the messages that it takes back. The engine is the same as for files.
+//! The third reader and writer of a [`Transcript`](ctxfold_transcript::Transcript): a conversation
+//! as a Claude Code mod hands it over, and the messages that it takes back. The engine is the same
+//! as for files.
 
 mod read;
 mod wire;

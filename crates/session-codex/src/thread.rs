@@ -190,6 +190,10 @@ impl Thread {
             "projection-ordinal",
         ];
         match self.findings.iter().find(|f| broken.contains(&f.code)) {
+            // Whoever writes the store just now is the one to wait for, not the store.
+            Some(_) if self.is_held() => {
+                refuse(ErrorKind::LeaseHeld, "a running client holds this thread")
+            }
             Some(finding) => refuse(ErrorKind::ProjectionBroken, &finding.message),
             None => Ok(()),
         }

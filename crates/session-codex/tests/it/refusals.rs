@@ -102,6 +102,27 @@ fn a_held_lease() {
     attempt(&home, &CommitOptions::default()).unwrap();
 }
 
+/// A client at work moves the store between two looks at it: the client is named, not the store.
+#[test]
+fn a_held_lease_while_the_store_is_written() {
+    let home = Home::new("paginated-0.171.0");
+    let folder = home.path.join("thread-writer-locks");
+    fs::create_dir_all(&folder).unwrap();
+    let id = home.open().meta().id.clone();
+    let lock = fs::File::create(folder.join(format!("{id}.lock"))).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let sql = "UPDATE thread_history_projection_state
+               SET next_rollout_byte_offset = next_rollout_byte_offset + 5";
+    home.history().execute(sql, []).unwrap();
+    refused(&home, ErrorKind::LeaseHeld, &CommitOptions::default());
+    drop(lock);
+    refused(
+        &home,
+        ErrorKind::ProjectionBroken,
+        &CommitOptions::default(),
+    );
+}
+
 #[test]
 fn a_busy_coordination_lock() {
     let home = Home::new("paginated-0.171.0");
