@@ -24,6 +24,20 @@ fn push(path: &Path, text: &str) {
     fs::write(path, bytes).unwrap();
 }
 
+/// The bytes of a rollout that the client has stopped writing: a turn is reported as completed
+/// before its last lines are there.
+fn at_rest(path: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(path).unwrap();
+    loop {
+        std::thread::sleep(Duration::from_millis(500));
+        let later = fs::read(path).unwrap();
+        if later == bytes {
+            return bytes;
+        }
+        bytes = later;
+    }
+}
+
 /// The client has the thread loaded, at rest and in the middle of a turn.
 fn a_running_client_has_the_thread(version: &str) {
     let client = require_client!(codex, version);
@@ -39,8 +53,8 @@ fn a_running_client_has_the_thread(version: &str) {
     server.request("thread/resume", params).unwrap();
     server.turn(&lab.thread, "hold it");
     let arguments = lab.compact_arguments("mask");
-    // The client writes its own stores meanwhile; the rollout it leaves alone.
-    let before = fs::read(lab.rollout()).unwrap();
+    // The client writes its own stores meanwhile; the rollout it leaves alone once it is at rest.
+    let before = at_rest(&lab.rollout());
     lab.fold(&arguments).assert_refuses(reason, way_out);
     assert!(fs::read(lab.rollout()).unwrap() == before);
     let gate = Gate::closed();
