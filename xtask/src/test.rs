@@ -6,6 +6,7 @@
 
 mod programs;
 
+use std::fmt::Display;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -89,11 +90,13 @@ struct Options {
 }
 
 /// How many tests and checks ended how.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Count {
     passed: u64,
     failed: u64,
     ignored: u64,
+    /// What failed: the names of tests, and the reasons of everything else.
+    failures: Vec<String>,
 }
 
 impl Count {
@@ -102,15 +105,21 @@ impl Count {
         passed: 1,
         failed: 0,
         ignored: 0,
-    };
-    /// One check that failed.
-    const FAILURE: Self = Self {
-        passed: 0,
-        failed: 1,
-        ignored: 0,
+        failures: Vec::new(),
     };
 
+    /// One check that failed. Says why at once, too.
+    fn failure(why: impl Display) -> Self {
+        eprintln!("error: {why}");
+        Self {
+            failed: 1,
+            failures: vec![why.to_string()],
+            ..Self::default()
+        }
+    }
+
     fn add(&mut self, other: Self) {
+        self.failures.extend(other.failures);
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
@@ -123,7 +132,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let begin = Instant::now();
     be_over_in(options.minutes.map_or(LONGEST, Duration::from_mins));
     let mut rows = Vec::new();
-    let mut total = Count::default();
     for step in STEPS.iter().filter(|step| options.wants(step.name)) {
         let so_far = begin.elapsed().as_secs();
         println!(
@@ -133,12 +141,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             so_far % 60
         );
         let start = Instant::now();
-        let count = (step.run)(&options).unwrap_or_else(|error| {
-            eprintln!("error: {error}");
-            Count::FAILURE
-        });
+        let count = (step.run)(&options).unwrap_or_else(Count::failure);
         rows.push((step.name, count, start.elapsed()));
-        total.add(count);
     }
     println!("\n=== summary ===");
     for (name, count, took) in &rows {
@@ -150,6 +154,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             count.ignored,
             took.as_secs_f64()
         );
+    }
+    let mut total = Count::default();
+    for (name, count, _) in rows {
+        for failure in &count.failures {
+            println!("failed in {name}: {failure}");
+        }
+        total.add(count);
     }
     if options.without_clients {
         println!("the tests on the real clients were NOT RUN (--no-clients)");
@@ -234,10 +245,9 @@ fn tools(options: &Options) -> Count {
         match Command::new(program).arg(flag).output() {
             Ok(output) if output.status.success() => count.add(Count::ONE),
             _ => {
-                eprintln!(
-                    "error: {program} was not found ({why}); install it, then run this again"
-                );
-                count.add(Count::FAILURE);
+                count.add(Count::failure(format_args!(
+                    "{program} was not found ({why}); install it, then run this again"
+                )));
             }
         }
     }
@@ -276,10 +286,7 @@ fn each_crate_alone(_: &Options) -> Result<Count> {
     let mut count = Count::default();
     for package in tidy::workspace_packages()? {
         let mut command = cargo(&["check", "--locked", "--quiet", "--package", &package]);
-        count.add(check(&mut command).unwrap_or_else(|error| {
-            eprintln!("error: {error}");
-            Count::FAILURE
-        }));
+        count.add(check(&mut command).unwrap_or_else(Count::failure));
     }
     Ok(count)
 }

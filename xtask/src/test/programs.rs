@@ -101,6 +101,7 @@ pub(super) fn counted(command: &mut Command, with_clients: bool) -> Count {
     let mut total = Count::default();
     let status = shell::lines(command, LONGEST, |line| {
         println!("{line}");
+        total.failures.extend(failed_test(line).map(str::to_owned));
         if let Some(count) = harness_result(line) {
             total.add(count);
         }
@@ -111,9 +112,13 @@ pub(super) fn counted(command: &mut Command, with_clients: bool) -> Count {
         Ok(status) => format!("{} ended with {status}", show(command)),
         Err(error) => error.to_string(),
     };
-    eprintln!("error: {failure}");
-    total.add(Count::FAILURE);
+    total.add(Count::failure(failure));
     total
+}
+
+/// The name in a line of the standard test harness that reports a test as failed.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
 }
 
 /// The numbers of a `test result:` line of the standard test harness.
@@ -147,6 +152,7 @@ mod tests {
             passed: 12,
             failed: 3,
             ignored: 1,
+            ..Count::default()
         };
         assert_eq!(harness_result(line), Some(expected));
         assert_eq!(harness_result("test clients::one ... ok"), None);
@@ -159,20 +165,31 @@ mod tests {
     #[test]
     fn a_command_that_fails_without_a_report_counts_as_a_failure() {
         let mut broken = Command::new("false");
-        assert_eq!(counted(&mut broken, false), Count::FAILURE);
+        assert_eq!(counted(&mut broken, false).failed, 1);
         let mut missing = Command::new("/nowhere/tests");
-        assert_eq!(counted(&mut missing, false), Count::FAILURE);
+        let count = counted(&mut missing, false);
+        assert_eq!(count.failed, 1);
+        assert!(count.failures[0].contains("/nowhere/tests"), "{count:?}");
     }
 
     #[test]
     fn what_was_reported_before_a_crash_counts_beside_the_failure() {
         let mut crashes = Command::new("sh");
         crashes.args(["-c", "echo 'test result: ok. 2 passed; 0 failed'; exit 101"]);
-        let expected = Count {
-            passed: 2,
-            failed: 1,
-            ignored: 0,
-        };
-        assert_eq!(counted(&mut crashes, true), expected);
+        let count = counted(&mut crashes, true);
+        assert_eq!((count.passed, count.failed, count.ignored), (2, 1, 0));
+    }
+
+    #[test]
+    fn failed_tests_are_named() {
+        let mut fails = Command::new("sh");
+        fails.args([
+            "-c",
+            "echo 'test a::b ... ok'; echo 'test a::c ... FAILED'; \
+             echo 'test result: FAILED. 1 passed; 1 failed'; exit 101",
+        ]);
+        let count = counted(&mut fails, true);
+        assert_eq!((count.passed, count.failed), (1, 1));
+        assert_eq!(count.failures, ["a::c"]);
     }
 }
