@@ -34,11 +34,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             _ => return Err(HELP.into()),
         }
     }
-    fuzz(seconds, &wanted).map(|count| println!("fuzz: {count} targets found nothing"))
+    fuzz(seconds, &wanted, None).map(|count| println!("fuzz: {count} targets found nothing"))
 }
 
-/// Builds and runs targets, a few at a time, and returns how many ran without a finding.
-pub(crate) fn fuzz(seconds: u64, wanted: &[String]) -> Result<usize> {
+/// Builds and runs targets, a few at a time, and returns how many ran without a finding. With the
+/// same `seed` and no corpus yet, a target tries the same inputs in the same order.
+pub(crate) fn fuzz(seconds: u64, wanted: &[String], seed: Option<u32>) -> Result<usize> {
     let mut targets = targets()?;
     if let Some(unknown) = wanted.iter().find(|name| !targets.contains(name)) {
         return Err(format!(
@@ -54,7 +55,7 @@ pub(crate) fn fuzz(seconds: u64, wanted: &[String]) -> Result<usize> {
     for batch in targets.chunks(at_once) {
         let running: Vec<_> = batch
             .iter()
-            .map(|name| (name, thread::spawn(start(&folder, name, seconds))))
+            .map(|name| (name, thread::spawn(start(&folder, name, seconds, seed))))
             .collect();
         for (name, handle) in running {
             match handle.join() {
@@ -119,6 +120,7 @@ fn start(
     folder: &Path,
     name: &str,
     seconds: u64,
+    seed: Option<u32>,
 ) -> impl FnOnce() -> std::result::Result<String, String> + use<> {
     let (program, name) = (folder.join(name), name.to_owned());
     move || {
@@ -138,6 +140,7 @@ fn start(
                 "-max_len=65536",
                 "-print_final_stats=1",
             ])
+            .args(seed.map(|seed| format!("-seed={seed}")))
             .arg(&corpus);
         let seeds = home.join("seeds").join(&name);
         if seeds.is_dir() {
@@ -187,7 +190,7 @@ mod tests {
 
     #[test]
     fn unknown_targets_are_refused_before_anything_is_built() {
-        let error = fuzz(1, &["no_such_target".to_owned()])
+        let error = fuzz(1, &["no_such_target".to_owned()], None)
             .unwrap_err()
             .to_string();
         assert!(error.contains("hook_input"), "{error}");

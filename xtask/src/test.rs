@@ -291,9 +291,10 @@ fn each_crate_alone(_: &Options) -> Result<Count> {
     Ok(count)
 }
 
-/// Runs every fuzz target for a minute, or as long as `--fuzz-seconds` says.
+/// Runs every fuzz target for a minute, or as long as `--fuzz-seconds` says. The seed is fixed, so
+/// that the outcome depends on the code; `cargo xtask fuzz` is for new inputs.
 fn fuzzing(options: &Options) -> Result<Count> {
-    let passed = fuzz::fuzz(options.fuzz_seconds.unwrap_or(60), &[])? as u64;
+    let passed = fuzz::fuzz(options.fuzz_seconds.unwrap_or(60), &[], Some(1))? as u64;
     Ok(Count {
         passed,
         ..Count::default()
