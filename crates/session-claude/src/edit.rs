@@ -88,6 +88,11 @@ fn appended(string: &str, text: &str) -> Option<String> {
     Some(format!("{head}{}", quoted.strip_prefix('"')?))
 }
 
+/// What the newer client puts around an attachment, so that the model does not take it for the
+/// user's words.
+const OPENING: &str = "<system-reminder>";
+const CLOSING: &str = "</system-reminder>";
+
 /// The attachment with its file's content replaced, in both places where the two client
 /// generations look.
 fn attachment(row: &Object<'_>, text: &str) -> Option<String> {
@@ -95,7 +100,16 @@ fn attachment(row: &Object<'_>, text: &str) -> Option<String> {
     let rendered = row.get("rendered").and_then(elements).unwrap_or_default();
     if let Some(longest) = (0..rendered.len()).max_by_key(|&i| rendered[i].len()) {
         let raw = row.get("rendered")?;
-        let entry = Object::parse(rendered[longest])?.edited(&[("content", quote(text))], &[]);
+        let entry = Object::parse(rendered[longest])?;
+        let wrapped = entry
+            .str("content")
+            .is_some_and(|c| c.starts_with(OPENING) && c.ends_with(CLOSING));
+        let shown = if wrapped {
+            format!("{OPENING}\n{text}\n{CLOSING}")
+        } else {
+            text.to_owned()
+        };
+        let entry = entry.edited(&[("content", quote(&shown))], &[]);
         let span = span_in(raw, rendered[longest]);
         replace.push(("rendered", splice(raw, &[(span, &entry)])));
     }
@@ -181,6 +195,19 @@ mod tests {
         assert_eq!(
             edited(row, &edit).unwrap(),
             r#"{"attachment":{"type":"file","content":{"type":"text","file":{"content":"m","numLines":2}}},"rendered":[{"content":"read"},{"content":"m"}]}"#
+        );
+    }
+
+    #[test]
+    fn an_attachment_stays_a_reminder() {
+        let row = r#"{"attachment":{"type":"file","content":{"type":"text","file":{"content":"long"}}},"rendered":[{"content":"<system-reminder>\n1 long long\n</system-reminder>"}]}"#;
+        let edit = Edit {
+            attachment: Some("m".into()),
+            ..Edit::default()
+        };
+        assert_eq!(
+            edited(row, &edit).unwrap(),
+            r#"{"attachment":{"type":"file","content":{"type":"text","file":{"content":"m"}}},"rendered":[{"content":"<system-reminder>\nm\n</system-reminder>"}]}"#
         );
     }
 

@@ -5,9 +5,11 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ctxfold_test_support::{Client, Gate, GeminiTurn, ResponsesTurn, clients, require_client};
+use ctxfold_test_support::{
+    Client, Gate, GeminiTurn, ResponsesTurn, clients, poll, require_client,
+};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
@@ -27,15 +29,17 @@ fn push(path: &Path, text: &str) {
 /// The bytes of a rollout that the client has stopped writing: a turn is reported as completed
 /// before its last lines are there.
 fn at_rest(path: &Path) -> Vec<u8> {
-    let mut bytes = fs::read(path).unwrap();
-    loop {
-        std::thread::sleep(Duration::from_millis(500));
-        let later = fs::read(path).unwrap();
-        if later == bytes {
-            return bytes;
+    let mut bytes = Vec::new();
+    let mut since = Instant::now();
+    let rest = poll(Duration::from_mins(1), || {
+        let now = fs::read(path).unwrap();
+        if now != bytes {
+            (bytes, since) = (now, Instant::now());
         }
-        bytes = later;
-    }
+        (since.elapsed() > Duration::from_millis(500)).then_some(())
+    });
+    assert!(rest.is_some(), "the client goes on writing");
+    bytes
 }
 
 /// The client has the thread loaded, at rest and in the middle of a turn.
