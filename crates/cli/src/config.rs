@@ -1,9 +1,14 @@
 //! `config.toml`: every key with its type, default and meaning in one table. An unknown key or a
-//! wrong type is an error that names the key and the line, never a silent default.
+//! wrong type is an error that names the key and the line, never a silent default. Changes of the
+//! file are `edit`'s.
+
+mod edit;
+
+pub(crate) use edit::{edit, remove};
 
 use std::path::{Path, PathBuf};
 
-use toml_edit::{Document, DocumentMut, Item, TableLike, Value};
+use toml_edit::{Document, Item, TableLike, Value};
 
 use crate::env::{self, Env};
 use crate::error::{CommandError, CommandResult};
@@ -278,6 +283,7 @@ impl Config {
         let document = Document::parse(text).map_err(|e| {
             let line = e.span().map_or(1, |s| line_of(text, s.start));
             CommandError::input(format!("{}:{line}: {}", path.display(), e.message()))
+                .hint("mend the line with an editor; ctxfold changes only a file that it can read")
         })?;
         let mut config = Config::default();
         config.table(document.as_table(), "", text, path)?;
@@ -317,6 +323,9 @@ impl Config {
                 .filter(|v| fits(key.kind, v))
                 .ok_or_else(|| {
                     CommandError::input(format!("{place}: {full} must be {}", expected(key.kind)))
+                        .hint(format!(
+                            "`ctxfold config set {full} VALUE` changes it, `ctxfold config unset {full}` removes it"
+                        ))
                 })?;
             self.values.push((key.name, value));
         }
@@ -366,7 +375,7 @@ impl Config {
 
 fn unknown(place: &str, name: &str) -> CommandError {
     CommandError::input(format!("{place}: unknown setting {name}")).hint(format!(
-        "did you mean {}? `ctxfold config list` shows all",
+        "did you mean {}? `ctxfold config unset {name}` removes it",
         closest(name)
     ))
 }
@@ -413,82 +422,6 @@ fn expected(kind: Kind) -> String {
         Kind::Word(words) => format!("one of {}", words.join(", ")),
         Kind::Size => "a size such as 60k or 64KB".into(),
         Kind::Price => "a number, not negative".into(),
-    }
-}
-
-/// Sets or, with `None`, removes a key in the file; comments and order stay.
-pub(crate) fn edit(env: &Env, name: &str, value: Option<&str>) -> CommandResult {
-    let key = key_named(name)?;
-    if let Some(value) = value
-        && !fits(key.kind, value)
-    {
-        return Err(CommandError::input(format!(
-            "{name} must be {}",
-            expected(key.kind)
-        )));
-    }
-    let text = files::read_small(&env.config_file)?.unwrap_or_default();
-    Config::parse(&text, &env.config_file)?;
-    let mut document: DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| {
-        CommandError::input(format!("{}: {}", env.config_file.display(), e.message()))
-    })?;
-    // What nothing sets needs no removing, and no file that says so.
-    if value.is_none() && !is_set(&document, name) {
-        return Ok(());
-    }
-    let (table, leaf): (&mut dyn TableLike, &str) = match name.split_once('.') {
-        None => (document.as_table_mut(), name),
-        Some((table, leaf)) => {
-            let item = document
-                .entry(table)
-                .or_insert_with(|| Item::Table(toml_edit::Table::new()));
-            let table = item.as_table_like_mut().ok_or_else(|| {
-                CommandError::input(format!(
-                    "{}: {table} is no table",
-                    env.config_file.display()
-                ))
-            })?;
-            (table, leaf)
-        }
-    };
-    match value {
-        None => {
-            table.remove(leaf);
-        }
-        // An empty price is none.
-        Some("") if key.kind == Kind::Price => {
-            table.remove(leaf);
-        }
-        Some(value) => {
-            let new = match key.kind {
-                Kind::Number => Value::from(value.parse::<i64>().unwrap_or_default()),
-                Kind::Switch => Value::from(value == "true"),
-                Kind::Price => Value::from(value.parse::<f64>().unwrap_or_default()),
-                Kind::Text | Kind::Word(_) | Kind::Size => Value::from(value),
-            };
-            match table.get_mut(leaf).and_then(Item::as_value_mut) {
-                Some(old) => {
-                    let decor = old.decor().clone();
-                    *old = new;
-                    *old.decor_mut() = decor;
-                }
-                None => {
-                    table.insert(leaf, Item::Value(new));
-                }
-            }
-        }
-    }
-    files::write_private(&env.config_file, &document.to_string())
-}
-
-/// Whether the file itself names a key.
-fn is_set(document: &DocumentMut, name: &str) -> bool {
-    match name.split_once('.') {
-        None => document.contains_key(name),
-        Some((table, leaf)) => document
-            .get(table)
-            .and_then(Item::as_table_like)
-            .is_some_and(|t| t.contains_key(leaf)),
     }
 }
 
@@ -609,30 +542,5 @@ mod tests {
         ] {
             assert_eq!(Size::parse(text), size, "{text}");
         }
-    }
-
-    #[test]
-    fn an_edit_keeps_comments() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut env = Env::read();
-        env.config_file = dir.path().join("c/config.toml");
-        edit(&env, "gemini.model", Some("a")).unwrap();
-        let text = "# mine\nkeep = 4 # four\n\n[gemini]\n# why\nmodel = \"a\" # b\n";
-        std::fs::write(&env.config_file, text).unwrap();
-        edit(&env, "keep", Some("5")).unwrap();
-        edit(&env, "gemini.model", Some("x")).unwrap();
-        let now = std::fs::read_to_string(&env.config_file).unwrap();
-        assert_eq!(
-            now,
-            "# mine\nkeep = 5 # four\n\n[gemini]\n# why\nmodel = \"x\" # b\n"
-        );
-        edit(&env, "keep", None).unwrap();
-        assert!(
-            !std::fs::read_to_string(&env.config_file)
-                .unwrap()
-                .contains("keep")
-        );
-        assert!(edit(&env, "keep", Some("many")).is_err());
-        assert!(edit(&env, "nope", Some("1")).is_err());
     }
 }

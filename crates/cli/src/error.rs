@@ -79,6 +79,12 @@ impl CommandError {
         self
     }
 
+    /// Message and hints in one line.
+    pub(crate) fn line(&self) -> String {
+        let hints = self.hints.iter().map(|hint| format!("; {hint}"));
+        self.message.clone() + &hints.collect::<String>()
+    }
+
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         self.code

@@ -74,18 +74,31 @@ impl Args {
                 output::data(&format!("{}\n", Config::read(env)?.text(&name)))
             }
             Action::Set { name, value } => {
-                config::edit(env, &name, Some(&value))?;
+                config::edit(env, &name, &value)?;
                 say(&format!("ctxfold: {name} = {value}"));
+                say_what_is_left(env, &say);
                 Ok(())
             }
             Action::Unset { name } => {
-                config::edit(env, &name, None)?;
-                say(&format!("ctxfold: {name} has its default again"));
+                config::remove(env, &name)?;
+                if config::key_named(&name).is_ok() {
+                    say(&format!("ctxfold: {name} has its default again"));
+                } else {
+                    say(&format!("ctxfold: {name} is gone"));
+                }
+                say_what_is_left(env, &say);
                 Ok(())
             }
             Action::Path => output::data(&format!("{}\n", env.config_file.display())),
             Action::Keys { action } => keys(env, &action, &say),
         }
+    }
+}
+
+/// Says the next mistake of the file after a change.
+fn say_what_is_left(env: &Env, say: &dyn Fn(&str)) {
+    if let Err(next) = Config::read(env) {
+        say(&format!("ctxfold: {next}"));
     }
 }
 

@@ -4,7 +4,7 @@ use ctxfold_session_claude as claude;
 use ctxfold_session_codex as codex;
 
 use super::{Context, monitor};
-use crate::config::{self, KeySource};
+use crate::config::{self, Config, KeySource};
 use crate::env::Env;
 use crate::error::CommandResult;
 use crate::journal::{Fate, Journal};
@@ -37,16 +37,20 @@ impl Args {
         let mut add = |what, ok, says: String| checks.push(Check { what, ok, says });
 
         add("version", true, env!("CARGO_PKG_VERSION").to_owned());
-        let set = if env.config_file.exists() {
-            ""
-        } else {
-            " (not there; every default holds)"
-        };
-        add(
-            "configuration",
-            true,
-            format!("{}{set}", env.show(&env.config_file)),
-        );
+        match Config::read(env) {
+            Ok(_) if env.config_file.exists() => {
+                add("configuration", true, env.show(&env.config_file));
+            }
+            Ok(_) => add(
+                "configuration",
+                true,
+                format!(
+                    "{} (not there; every default holds)",
+                    env.show(&env.config_file)
+                ),
+            ),
+            Err(e) => add("configuration", false, e.line()),
+        }
         match config::gemini_keys(env) {
             Ok(None) => add(
                 "Gemini key",

@@ -87,7 +87,7 @@ struct Watch {
 impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
         let set = |name: &str, value: &str| -> CommandResult {
-            config::edit(&cx.env, name, Some(value))?;
+            config::edit(&cx.env, name, value)?;
             cx.say(&format!(
                 "ctxfold: {name} = {}",
                 if value.is_empty() { "none" } else { value }

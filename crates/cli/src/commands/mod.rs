@@ -165,7 +165,14 @@ fn dispatch(cli: Cli) -> CommandResult {
         // It must run on a broken file too, to repair it.
         return args.run(&env, cli.quiet);
     }
-    let config = Config::read(&env)?;
+    let config = match Config::read(&env) {
+        // These two say it themselves: nothing keeps a user from resuming, and the doctor is asked
+        // what is wrong.
+        Err(_) if matches!(cli.command, Command::Resume(_) | Command::Doctor(_)) => {
+            Config::default()
+        }
+        read => read?,
+    };
     let cx = Context {
         env,
         config,

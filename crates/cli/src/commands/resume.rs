@@ -9,6 +9,7 @@ use ctxfold_compactor::idle::Verdict;
 
 use super::{Context, Which, monitor};
 use crate::agent::{self, Agent, Place};
+use crate::config::Config;
 use crate::error::{CommandError, CommandResult};
 use crate::idle::Visitor;
 use crate::{env, idle, output};
@@ -68,6 +69,10 @@ impl Args {
     /// Compacts if the policy says so. Whatever goes wrong is said and left behind; only the user
     /// stops it.
     fn compact(&self, cx: &Context, place: &Place) -> CommandResult {
+        if let Err(error) = Config::read(&cx.env) {
+            cx.say(&format!("ctxfold: not compacted: {error}"));
+            return Ok(());
+        }
         let settings = idle::settings(&cx.config, place.agent);
         if !settings.enabled {
             return Ok(());

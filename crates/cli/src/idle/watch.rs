@@ -37,8 +37,17 @@ pub(crate) fn watch(cx: &Context, every: Duration, passes: Option<u64>) -> Comma
     let mut made = 0;
     let mut was = None;
     loop {
-        // What the user sets meanwhile holds from the next pass on.
-        let config = Config::read(&cx.env)?;
+        // What the user sets meanwhile holds from the next pass on; a file in the middle of an edit
+        // is no reason to end.
+        let config = match Config::read(&cx.env) {
+            Ok(config) => config,
+            Err(error) => {
+                cx.say(&format!(
+                    "ctxfold: nothing is compacted until this is mended: {error}"
+                ));
+                Config::default()
+            }
+        };
         let cx = Context {
             env: cx.env.clone(),
             config,

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// The generated session's identifier.
 pub(crate) const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 /// The clock of every run.
-const NOW_MS: &str = "1772000000000";
+pub(crate) const NOW_MS: &str = "1772000000000";
 
 /// A run of the binary, with the home folder shown as `HOME`.
 #[derive(Debug)]
