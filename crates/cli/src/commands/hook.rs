@@ -232,12 +232,7 @@ fn may_rise(config: &ctxfold_monitor::Config, state: &State, reading: &Reading) 
 }
 
 fn happening(input: &Input) -> Happening {
-    let transcript = input.transcript_path.as_deref();
-    let is_gone = transcript.is_some_and(|path| !exists(Path::new(path)));
-    match &input.event {
-        _ if input.agent_id.is_some() => Happening::Subagent,
-        // A sub-agent's compaction shows only by a transcript that never comes to be.
-        HookEvent::BeforeCompaction(_) if is_gone => Happening::Subagent,
+    let told = match &input.event {
         // Gemini CLI's PreCompress comes before every request.
         HookEvent::BeforeCompaction(_) if input.host != Host::Gemini => Happening::Compacting,
         HookEvent::AfterCompaction(done) if done.trigger.is_some() => Happening::Compacted,
@@ -253,6 +248,15 @@ fn happening(input: &Input) -> Happening {
             }
         }
         _ => Happening::Silent,
+    };
+    let transcript = input.transcript_path.as_deref();
+    let is_compaction = matches!(told, Happening::Compacting | Happening::Compacted);
+    // A sub-agent's compaction shows only by a transcript that never comes to be.
+    let is_agents = is_compaction && transcript.is_some_and(|path| !exists(Path::new(path)));
+    if input.agent_id.is_some() || is_agents {
+        Happening::Subagent
+    } else {
+        told
     }
 }
 

@@ -136,9 +136,12 @@ fn a_sub_agents_compaction_does_not_reset_the_parent() {
     let lab = Lab::new();
     lab.bridge(30.0);
     assert!(!lab.tool().is_empty());
-    let absent = json!({ "trigger": "auto", "transcript_path": lab.path("proj/absent.jsonl") });
-    assert_eq!(lab.hook("PreCompact", &absent), "");
-    assert!(lab.state("-warned.json").exists() && !lab.state("-compacted.json").exists());
+    let absent = json!({ "trigger": "auto", "source": "compact",
+        "transcript_path": lab.path("proj/absent.jsonl") });
+    for event in ["PreCompact", "PostCompact", "SessionStart"] {
+        assert_eq!(lab.hook(event, &absent), "");
+        assert!(lab.state("-warned.json").exists() && !lab.state("-compacted.json").exists());
+    }
     let agent = json!({ "trigger": "auto", "agent_id": "a1" });
     assert_eq!(lab.hook("PreCompact", &agent), "");
     assert!(lab.state("-warned.json").exists() && lab.state(".json").exists());

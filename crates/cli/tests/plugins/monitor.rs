@@ -1,6 +1,9 @@
 //! The monitor from the package, and a plugin from the template, in the clients they are made for.
 
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use ctxfold_test_support::{
     CodexHome, GeminiHome, GeminiTurn, MockGemini, MockResponses, ResponsesTurn, Turn, clients,
@@ -12,6 +15,18 @@ use tempfile::TempDir;
 use crate::lab::{Lab, binary_in, copy, dist, replace};
 
 const WARNING: &str = "CONTEXT WARNING";
+const CRITICAL: &str = "CONTEXT CRITICAL";
+
+/// A folder for temporary files with the monitor's state of a session that ended last week.
+fn temp_with_old_state(home: &Path) -> (PathBuf, PathBuf) {
+    let folder = home.join("tmp of a test");
+    fs::create_dir(&folder).unwrap();
+    let old = folder.join("claude-ctx-old-warned.json");
+    let file = File::create(&old).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_hours(8 * 24))
+        .unwrap();
+    (folder, old)
+}
 
 #[test]
 fn claude_code_is_warned_in_the_request_after_a_tool_call() {
@@ -49,6 +64,36 @@ fn claude_code_is_not_warned_while_there_is_room() {
 }
 
 #[test]
+fn after_a_compaction_by_our_mod_the_next_warning_comes_at_once() {
+    let client = require_client!(claude, "2.1.332");
+    let mut lab = Lab::with(&client, dist());
+    lab.done(&["plugin", "install", "ctxfold-monitor@ctxfold"]);
+    lab.home.prompt("/ctxfold mode mask").run().success();
+    let (temp, old) = temp_with_old_state(lab.home.home());
+    lab.home.set_env("TMPDIR", temp.to_str().unwrap());
+    lab.mock.set_usage(json!({"input_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 800_000, "output_tokens": 5}));
+    let id = lab.conversation();
+    assert!(!old.exists(), "state that nobody needs is collected");
+    let warned = temp.join(format!("claude-ctx-{id}-warned.json"));
+    let text = fs::read_to_string(&warned).unwrap();
+    assert!(text.contains("critical"), "{text}");
+
+    let printed = lab.stream(&id, "/compact");
+    assert!(printed.contains("compact_boundary"), "{printed}");
+    assert!(lab.mock.log().all().is_empty(), "the mod answered");
+    assert!(!warned.exists(), "a compaction begins a new cycle");
+
+    let call = json!({"command": "echo seven", "description": "echo"});
+    lab.mock
+        .on("SEVENTH", [Turn::tool("Bash", call), Turn::text("done")]);
+    lab.home.prompt("SEVENTH").resume(&id).run().success();
+    let requests = lab.mock.log().conversations();
+    assert_eq!(requests.len(), 2);
+    let warned: Vec<bool> = requests.iter().map(|r| r.holds(CRITICAL)).collect();
+    assert_eq!(warned, [false, true], "{:#?}", requests[1].messages());
+}
+
+#[test]
 fn codex_takes_the_marketplace_and_is_warned() {
     let client = require_client!(codex, "0.171.0");
     let mock = MockResponses::start();
@@ -58,7 +103,9 @@ fn codex_takes_the_marketplace_and_is_warned() {
         "COUNT",
         [turn("one"), turn("two"), ResponsesTurn::text("counted")],
     );
-    let home = CodexHome::new(&client, &mock);
+    let mut home = CodexHome::new(&client, &mock);
+    let (temp, old) = temp_with_old_state(home.home());
+    home.set_env("TMPDIR", temp.to_str().unwrap());
     let market = dist().to_str().unwrap();
     for arguments in [
         &["plugin", "marketplace", "add", market][..],
@@ -74,6 +121,7 @@ fn codex_takes_the_marketplace_and_is_warned() {
     let last = mock.log().last();
     let whole = serde_json::to_string(last.input()).unwrap();
     assert_eq!(whole.matches(WARNING).count(), 1, "{whole}");
+    assert!(!old.exists(), "the start of a session collects old state");
 }
 
 #[test]
@@ -104,6 +152,21 @@ fn gemini_cli_takes_the_extension_and_runs_its_hook() {
     assert!(ran.text().contains("counted"), "{ran:?}");
     let last = mock.log().last();
     assert!(last.holds("THE-HOOK-RAN"), "{:#?}", last.contents());
+}
+
+#[test]
+fn gemini_cli_starts_a_session_and_old_state_is_collected() {
+    let client = require_client!(gemini, "0.61.0");
+    let mock = MockGemini::start();
+    let mut home = GeminiHome::new(&client, &mock);
+    let (temp, old) = temp_with_old_state(home.home());
+    home.set_env("TMPDIR", temp.to_str().unwrap());
+    let extension = dist().join("gemini/ctxfold");
+    let path = extension.to_str().unwrap();
+    let output = home.run(&["extensions", "install", path, "--consent"], b"y\n");
+    assert!(output.status.success(), "{output:?}");
+    home.prompt("COUNT: please", &["--yolo"]).success();
+    assert!(!old.exists());
 }
 
 /// Generates a plugin from the template, as its task does, packages it, and installs it.
