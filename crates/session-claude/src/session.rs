@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use ctxfold_transcript::{Block, Content, Plan, Transcript};
+use ctxfold_transcript::{Author, Block, Content, Plan, Transcript};
 
 use crate::chain::{self, Chain};
 use crate::findings::Code;
 use crate::live::{self, Live};
 use crate::repair;
 use crate::row::{self, Line};
+use crate::tail::one_line;
 use crate::transcript::{self, Place};
 use crate::undo;
 use crate::wire::Object;
@@ -129,7 +130,8 @@ impl Session {
             cwd,
             version,
             model: built.model,
-            last_prompt: live.prompts.iter().rev().find_map(|p| p.prompt.clone()),
+            last_prompt: (live.prompts.iter().rev().find_map(|p| p.prompt.clone()))
+                .or_else(|| last_words(&built.transcript)),
             live_bytes: stamp.len - live.start,
             live_rows: live.rows.len(),
             compacted_ms: boundary.and_then(|row| row.at_ms),
@@ -280,4 +282,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// The newest words of the user's, for a live part that holds no row of the newest prompt.
+fn last_words(transcript: &Transcript) -> Option<String> {
+    let mut said = transcript.messages.iter();
+    let newest = said.rfind(|m| m.author == Author::User)?;
+    Some(one_line(&newest.text()))
 }

@@ -18,6 +18,9 @@ use crate::{Error, ErrorKind};
 /// Most bytes that are read from the end before giving up. An ordinary file needs one block.
 const MOST: u64 = 32 << 20;
 
+/// Most bytes that are read on, behind a compaction, for the model: what it wrote again stands there.
+const MOST_FOR_MODEL: u64 = 1 << 20;
+
 /// What the end of a session file says.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
@@ -90,6 +93,7 @@ fn from_reader<R: Read + Seek>(reader: R, len: u64, enough: u64, agent: bool) ->
         len,
     );
     let mut tail = Tail::default();
+    let mut complete_at = None;
     loop {
         match lines.line() {
             Ok(Some((extent, Found::Bytes(line)))) => {
@@ -98,7 +102,12 @@ fn from_reader<R: Read + Seek>(reader: R, len: u64, enough: u64, agent: bool) ->
                 if line.first() == Some(&b'{') && line.last() == Some(&b'}') {
                     tail.take(&glance(line), agent);
                 }
-                if tail.complete && extent.offset <= until {
+                if tail.complete && complete_at.is_none() {
+                    complete_at = Some(extent.offset);
+                }
+                let enough = complete_at
+                    .is_some_and(|at| tail.model.is_some() || at - extent.offset > MOST_FOR_MODEL);
+                if enough && extent.offset <= until {
                     return Ok(tail);
                 }
             }
@@ -207,7 +216,7 @@ pub(crate) fn prompt(row: &Glance<'_>) -> Option<String> {
 }
 
 /// At most 200 characters of a text, without line breaks.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let mut out = String::new();
     let mut count = 0;
     for word in text.split_whitespace() {

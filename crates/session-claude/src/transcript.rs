@@ -417,11 +417,16 @@ impl Builder<'_> {
                 window,
                 stale: false,
             }),
-            (usage, Some((_, boundary))) => Some(Fill {
-                tokens: boundary.post_tokens.or(usage.map(|(tokens, _)| tokens))?,
-                window,
-                stale: true,
-            }),
+            (usage, Some((_, boundary))) => {
+                // What the compaction recorded is the size of what it left. Writers that know no
+                // size put down next to nothing.
+                let left = boundary.post_tokens.filter(|&tokens| tokens > 1);
+                Some(Fill {
+                    tokens: left.or(usage.map(|(tokens, _)| tokens))?,
+                    window,
+                    stale: left.is_none(),
+                })
+            }
             (Some((tokens, _)), None) => Some(Fill {
                 tokens,
                 window,

@@ -37,6 +37,32 @@ fn the_life_of_a_session() {
     insta::assert_snapshot!(story);
 }
 
+/// What a plan says of the size is what every other command says after it.
+#[test]
+fn sizes_agree_after_a_compaction_and_after_its_undo() {
+    let lab = Lab::empty();
+    let demo = "examples/demo-session/d3a0c0de-5e55-4000-8000-000000000001.jsonl";
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    lab.write(fs::read(root.join(demo)).unwrap());
+    let fill = || {
+        let json = lab.ctxfold(&["inspect", SESSION, "--json"]).json();
+        let listed = lab.ctxfold(&["list", "--all", "--json"]).json();
+        let listed = &listed["sessions"][0];
+        assert_eq!(json["fill_tokens"], listed["fill_tokens"]);
+        assert_eq!(json["window_tokens"], listed["window_tokens"]);
+        (json["fill_tokens"].clone(), json["title"].clone())
+    };
+    let before = fill();
+    lab.ctxfold(&["compact", SESSION]).done();
+    let after = fill();
+    assert!(before.0.as_u64() > after.0.as_u64(), "{before:?} {after:?}");
+    lab.ctxfold(&["undo", SESSION]).done();
+    assert_eq!(fill(), before);
+    lab.ctxfold(&["compact", SESSION]).done();
+    assert_eq!(fill(), after);
+    assert_eq!(after.1, before.1, "the title");
+}
+
 #[test]
 fn a_narrow_terminal_gets_narrow_lines() {
     let lab = Lab::new();

@@ -86,6 +86,24 @@ fn usage_before_a_compaction_does_not_count() {
     assert_eq!(t.fill, Some(fresh(130)));
 }
 
+/// The window depends on the model, and the model of a compacted conversation stands before it.
+#[test]
+fn the_model_is_found_behind_a_compaction() {
+    let long = format!(
+        "{{\"type\":\"system\",\"content\":\"{}\"}}",
+        "x".repeat(300_000)
+    );
+    let rows = [&answer(900, ""), long.as_str(), BOUNDARY, USER];
+    let t = tail(&rows);
+    assert_eq!(t.model.as_deref(), Some("claude-opus-5-5"));
+    assert_eq!(t.fill.map(|f| f.tokens), Some(120));
+    assert_eq!((t.answered_ms, t.compacted_ms.is_some()), (None, true));
+    // But not for any price.
+    let far = [&answer(900, ""), &*long, &*long, &*long, &*long, BOUNDARY];
+    let t = tail(&far);
+    assert_eq!((t.model, t.complete), (None, true));
+}
+
 #[test]
 fn sub_agents_do_not_count_except_in_their_own_file() {
     let side = answer(777, r#","isSidechain":true"#);
