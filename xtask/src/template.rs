@@ -9,7 +9,7 @@ use std::time::Instant;
 use cargo_metadata::MetadataCommand;
 
 use crate::package;
-use crate::shell::{Result, cargo, root, run as run_command};
+use crate::shell::{Result, cargo, read, root, run as run_command};
 
 /// The newest that builds with our toolchain.
 const GENERATOR: &str = "0.23.12";
@@ -53,6 +53,29 @@ const CHOICES: [Choice; 7] = [
     ),
 ];
 
+/// Choices of which nothing comes but a message with these words.
+const REFUSED: [(Choice, &str); 10] = [
+    (choice("no-host", "", "tool", "MIT"), "choose a host"),
+    (choice("no-event", "claude", "", "MIT"), "choose an event"),
+    (choice("async", "claude", "tool", "MIT"), "a word of Rust"),
+    (choice("gen", "claude", "tool", "MIT"), "a word of Rust"),
+    (choice("xtask", "claude", "tool", "MIT"), "something else"),
+    (choice("test", "claude", "tool", "MIT"), "something else"),
+    (choice("aux", "claude", "tool", "MIT"), "a device"),
+    (
+        choice("3-hooks", "claude", "tool", "MIT"),
+        "start with a letter",
+    ),
+    (
+        choice("hooks_2", "claude", "tool", "MIT"),
+        "lower-case letters",
+    ),
+    (
+        choice("claude-x", "claude", "tool", "MIT"),
+        "start with claude-",
+    ),
+];
+
 /// Generates and checks; `--keep DIR` leaves the generated projects there.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut keep = None;
@@ -75,6 +98,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     fs::create_dir_all(folder)
         .map_err(|error| format!("failed to make {}: {error}", folder.display()))?;
     let shared = target.join("template");
+    for (choice, why) in &REFUSED {
+        refused(&generator, choice, why)?;
+    }
     for choice in &CHOICES {
         if !wanted.is_empty() && !wanted.contains(&choice.name) {
             continue;
@@ -127,6 +153,12 @@ fn generate(generator: &Path, choice: &Choice, folder: &Path) -> Result<PathBuf>
         fs::remove_dir_all(&project)
             .map_err(|error| format!("failed to empty {}: {error}", project.display()))?;
     }
+    run_command(&mut generation(generator, choice, folder))?;
+    Ok(project)
+}
+
+/// The command that generates a project below `folder`.
+fn generation(generator: &Path, choice: &Choice, folder: &Path) -> Command {
     let hook = root().join("crates/hook");
     let mut command = Command::new(generator);
     command
@@ -150,8 +182,23 @@ fn generate(generator: &Path, choice: &Choice, folder: &Path) -> Result<PathBuf>
     ] {
         command.arg("--define").arg(format!("{key}={value}"));
     }
-    run_command(&mut command)?;
-    Ok(project)
+    command
+}
+
+/// Nothing is generated, and a message says why.
+fn refused(generator: &Path, choice: &Choice, why: &str) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut command = generation(generator, choice, folder.path());
+    let said = match read(command.env("RUST_BACKTRACE", "0")) {
+        Ok(_) => return Err(format!("{} is generated, where {why:?} was due", choice.name).into()),
+        Err(error) => error.to_string(),
+    };
+    let made = files(folder.path())?;
+    if said.contains(why) && made.is_empty() {
+        return Ok(());
+    }
+    let name = choice.name;
+    Err(format!("{name} is refused without {why:?}, and {made:?} is left: {said}").into())
 }
 
 /// What the project's own checks demand, and ours on its package.
@@ -179,13 +226,9 @@ fn prove(choice: &Choice, project: &Path, target: &Path) -> Result<()> {
         &["test", "--quiet", "--workspace"],
         &["xtask", "package", "--dev"],
     ] {
-        let mut command = Command::new("cargo");
-        command
-            .args(arguments)
-            .current_dir(project)
-            .env("CARGO_TARGET_DIR", target);
-        run_command(&mut command)?;
+        run_command(&mut cargo_in(project, target, arguments))?;
     }
+    package_touches_nothing_else(project, target)?;
     let dist = project.join("dist");
     let hosts: Vec<&str> = choice.hosts.split(',').collect();
     if hosts.contains(&"claude") || hosts.contains(&"codex") {
@@ -197,12 +240,45 @@ fn prove(choice: &Choice, project: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
+fn cargo_in(project: &Path, target: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .args(arguments)
+        .current_dir(project)
+        .env("CARGO_TARGET_DIR", target);
+    command
+}
+
+/// An output that is no package is refused and left alone; an earlier package is replaced.
+fn package_touches_nothing_else(project: &Path, target: &Path) -> Result<()> {
+    let package = ["xtask", "package", "--dev"];
+    run_command(&mut cargo_in(project, target, &package))?;
+    let home = project.join("home");
+    for folder in ["plugins", "gemini", ".claude-plugin"] {
+        fs::create_dir_all(home.join(folder))?;
+        fs::write(home.join(folder).join("mine"), "work")?;
+    }
+    let before = files(project)?;
+    for out in [".", "..", "home", "src", "plugin/new", "gemini/new"] {
+        let there = project.join(out).parent().is_some_and(Path::exists);
+        let mut command = cargo_in(project, target, &[&package[..], &["--out", out]].concat());
+        if there && read(&mut command).is_ok() {
+            return Err(format!("`package --out {out}` is not refused").into());
+        }
+        if files(project)? != before {
+            return Err(format!("`package --out {out}` changes files").into());
+        }
+    }
+    fs::remove_dir_all(home)?;
+    Ok(())
+}
+
 /// A placeholder that the template left unfilled. Workflows have braces of their own.
 fn no_leftovers(folder: &Path) -> Result<()> {
     for path in files(folder)? {
         let text = fs::read_to_string(&path).unwrap_or_default();
         let own = text.replace("${{", "");
-        for mark in ["{{", "{%", "cargo-generate", "post.rhai"] {
+        for mark in ["{{", "{%", "cargo-generate", ".rhai"] {
             if own.contains(mark) {
                 return Err(format!("{} holds {mark}", path.display()).into());
             }

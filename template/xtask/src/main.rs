@@ -1,5 +1,7 @@
 //! `cargo xtask package`: the built program and the plugin's files as a marketplace in `dist/`.
 
+mod output;
+
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,8 @@ use std::process::{Command, ExitCode};
 /// The plugin, its program and its folder are called the same.
 const NAME: &str = "{{project-name}}";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What is packaged: a folder of the project, and the folder of the package that it goes into.
+const SOURCES: [(&str, &str); 2] = [("plugin", "plugins"), ("gemini", "gemini")];
 const HELP: &str = "usage: cargo xtask package [--dev] [--binary TRIPLE=PATH]... [--out DIR]";
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -41,10 +45,12 @@ fn run() -> Result<()> {
             _ => return Err(HELP.into()),
         }
     }
+    // Before anything is built.
+    let out = output::check(root, &SOURCES.map(|(source, _)| source), &out)?;
     if binaries.is_empty() {
         binaries.push(build(root, dev)?);
     }
-    package(root, &out, &binaries)?;
+    output::replace(&out, |stage| package(root, stage, &binaries))?;
     println!("{}: {NAME} {VERSION}", out.display());
     Ok(())
 }
@@ -74,18 +80,12 @@ fn build(root: &Path, dev: bool) -> Result<(String, PathBuf)> {
 }
 
 fn package(root: &Path, out: &Path, binaries: &[(String, PathBuf)]) -> Result<()> {
-    // Only what an earlier run made is removed.
-    for made in [".claude-plugin", "plugins", "gemini"] {
-        if out.join(made).exists() {
-            fs::remove_dir_all(out.join(made))?;
-        }
-    }
     let market = root.join("marketplace.json");
     if market.exists() {
         fs::create_dir_all(out.join(".claude-plugin"))?;
         fs::copy(market, out.join(".claude-plugin/marketplace.json"))?;
     }
-    for (source, group) in [("plugin", "plugins"), ("gemini", "gemini")] {
+    for (source, group) in SOURCES {
         let source = root.join(source);
         if source.exists() {
             let part = out.join(group).join(NAME);
