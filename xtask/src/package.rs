@@ -9,6 +9,7 @@ mod assemble;
 mod check;
 #[cfg(test)]
 mod mistakes;
+mod previous;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ usage: cargo xtask package [--target TRIPLE]... [--binary [TRIPLE=]PATH]... [--o
 
   --target TRIPLE         build for this target; may be repeated; the host's when none is named
   --binary [TRIPLE=]PATH  take this binary in place of building one
-  --out DIR               where the package goes; dist when left out; its content is replaced
+  --out DIR               where the package goes; dist when left out; an earlier package is replaced
   --replace               replace a package of the same version that has another content
   --check DIR             build nothing; check the marketplace or plugin in DIR";
 
@@ -44,8 +45,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let Some(folder) = &options.check {
         return refuse_mistakes(folder).map(|()| println!("{}: fine", folder.display()));
     }
+    let out = options.out.clone();
+    let out = out.unwrap_or_else(|| root().join("dist"));
+    // Before anything is built.
+    previous::may_be_replaced(&out)?;
     let binaries = binaries(&options)?;
-    let out = options.out.unwrap_or_else(|| root().join("dist"));
     let version = version()?;
     build(&out, &version, &binaries, options.replace)?;
     println!("{}: version {version}", out.display());
@@ -54,23 +58,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
 /// Assembles, checks, and only then replaces the output.
 fn build(out: &Path, version: &str, binaries: &[(String, PathBuf)], replace: bool) -> Result<()> {
+    previous::may_be_replaced(out)?;
     let parent = match out.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     fs::create_dir_all(parent)
         .map_err(|error| format!("failed to make {}: {error}", parent.display()))?;
-    let may_replace = match fs::read_dir(out) {
-        Ok(mut entries) => entries.next().is_none() || out.join(archive::SUMS).is_file(),
-        Err(_) => !out.exists(),
-    };
-    if !may_replace {
-        return Err(format!(
-            "{} holds something that is no package; name an empty folder with --out",
-            out.display()
-        )
-        .into());
-    }
     // Beside the output, so that the last step is a rename.
     let staging = tempfile::Builder::new()
         .prefix(".package-")
@@ -82,7 +76,7 @@ fn build(out: &Path, version: &str, binaries: &[(String, PathBuf)], replace: boo
     archive::write_zips(&stage, version)?;
     archive::write_sums(&stage)?;
     if !replace {
-        refuse(&check::against_previous(&stage, out)?)?;
+        refuse(&previous::differences(&stage, out)?)?;
     }
     if out.exists() {
         fs::remove_dir_all(out)

@@ -5,18 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::check::MANIFESTS;
 use crate::shell::{Result, root};
 
 /// Where the sources that are no marketplace plugins go.
 const EXTRAS: [(&str, &str); 2] = [
     ("gemini-extension", "gemini/ctxfold"),
     ("antigravity-hooks", "antigravity/ctxfold"),
-];
-/// Manifests whose version is the workspace's.
-const MANIFESTS: [&str; 3] = [
-    ".claude-plugin/plugin.json",
-    ".codex-plugin/plugin.json",
-    "gemini-extension.json",
 ];
 /// What an editor or a client lays into a source folder. It is no part of a package.
 const LEFT_OUT: [&str; 5] = [

@@ -15,9 +15,13 @@ use serde_json::Value;
 
 use super::archive;
 use crate::shell::Result;
+pub(super) use market::FILE as MARKET;
 #[cfg(test)]
 pub(super) use tree::Entry;
 pub(super) use tree::Tree;
+
+/// The manifests of the hosts, each with a version.
+pub(super) const MANIFESTS: [&str; 3] = [plugin::CLAUDE, plugin::CODEX, plugin::GEMINI];
 
 /// Findings, each below the folder that is checked.
 #[derive(Debug, Default)]
@@ -67,7 +71,7 @@ pub(super) fn folder(folder: &Path) -> Result<Vec<String>> {
     let mut findings = Findings::default();
     if folder.join(market::FILE).is_file() {
         market::check(folder, &mut findings)?;
-    } else if [plugin::CLAUDE, plugin::CODEX, plugin::GEMINI]
+    } else if MANIFESTS
         .iter()
         .any(|manifest| folder.join(manifest).is_file())
     {
@@ -85,45 +89,15 @@ pub(super) fn folder(folder: &Path) -> Result<Vec<String>> {
         )
         .into());
     }
+    // A file that can't be read is no file that was packaged.
     if let Ok(listed) = fs::read_to_string(folder.join(archive::SUMS))
-        && listed != archive::sums(folder)?
+        && archive::sums(folder).ok() != Some(listed)
     {
         findings.add(
             archive::SUMS,
             "does not fit the files",
             "package again, and change nothing afterwards",
         );
-    }
-    Ok(findings.0)
-}
-
-/// Clients compare versions only: the same version with another content never reaches anybody who
-/// has it already.
-pub(super) fn against_previous(stage: &Path, previous: &Path) -> Result<Vec<String>> {
-    let mut findings = Findings::default();
-    for name in Tree::read(&stage.join("plugins"))?.top_folders() {
-        let path = format!("plugins/{name}");
-        let manifest = format!("{path}/{}", plugin::CLAUDE);
-        let version = |folder: &Path| -> Option<Value> {
-            let bytes = fs::read(folder.join(&manifest)).ok()?;
-            let parsed: Value = serde_json::from_slice(&bytes).ok()?;
-            parsed.get("version").cloned()
-        };
-        let (Some(now), Some(then)) = (version(stage), version(previous)) else {
-            continue;
-        };
-        if now == then
-            && archive::sums(&stage.join(&path))? != archive::sums(&previous.join(&path))?
-        {
-            findings.add(
-                &manifest,
-                format!(
-                    "version {now} stands for another content in {}",
-                    previous.display()
-                ),
-                "raise the version in Cargo.toml, or pass --replace if nobody has the old one",
-            );
-        }
     }
     Ok(findings.0)
 }

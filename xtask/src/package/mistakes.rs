@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{assemble, build, check, parse};
+use super::{archive, assemble, build, check, parse};
 use crate::shell::root;
 use table::MISTAKES;
 
@@ -79,15 +79,15 @@ fn content(folder: &Path) -> Vec<(check::Entry, Vec<u8>)> {
 }
 
 #[test]
-fn two_packages_are_the_same_bytes_and_the_output_is_emptied_first() {
+fn two_packages_are_the_same_bytes_and_one_replaces_another() {
     let folder = TempDir::new().unwrap();
     let binaries = [(TRIPLE.to_owned(), program(folder.path(), 62))];
     let (one, two) = (folder.path().join("one"), folder.path().join("a/b"));
     build(&one, VERSION, &binaries, false).unwrap();
     build(&two, VERSION, &binaries, false).unwrap();
     assert_eq!(content(&one), content(&two));
-    fs::write(one.join("stray"), "left by somebody").unwrap();
-    build(&one, VERSION, &binaries, false).unwrap();
+    fs::remove_file(one.join("README.md")).unwrap();
+    build(&one, VERSION, &binaries, true).unwrap();
     assert_eq!(content(&one), content(&two));
     let names: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
@@ -124,40 +124,93 @@ fn archives_hold_the_plugin_with_its_modes() {
     assert_eq!(names, listed);
 }
 
+/// What is refused, with the output left as it was.
+fn refused(out: &Path, binaries: &[(String, PathBuf)], replace: bool) -> String {
+    let before = content(out);
+    let error = build(out, VERSION, binaries, replace).unwrap_err();
+    assert_eq!(content(out), before);
+    error.to_string()
+}
+
 #[test]
 fn the_same_version_with_another_content_is_refused_and_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("dist");
     let first = [(TRIPLE.to_owned(), program(folder.path(), 62))];
     build(&out, VERSION, &first, false).unwrap();
-    let before = content(&out);
     let mut changed = fs::read(&first[0].1).unwrap();
     changed.push(1);
     let path = folder.path().join("changed");
     fs::write(&path, changed).unwrap();
     let second = [(TRIPLE.to_owned(), path)];
-    let error = build(&out, VERSION, &second, false)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("plugins/ctxfold-core/.claude-plugin/plugin.json"),
-        "{error}"
-    );
+    let error = refused(&out, &second, false);
+    for part in [
+        "plugins/ctxfold-core",
+        "gemini/ctxfold",
+        "antigravity/ctxfold",
+    ] {
+        let file = format!("{part}/bin/{TRIPLE}/ctxfold: differs");
+        assert!(error.contains(&file), "{error}");
+    }
     assert!(error.contains("raise the version"), "{error}");
-    assert_eq!(content(&out), before);
     build(&out, "1.2.4", &second, false).unwrap();
     build(&out, "1.2.4", &first, true).unwrap();
-    assert_ne!(content(&out), before);
+}
+
+#[test]
+fn any_file_that_ships_belongs_to_its_version() {
+    let folder = TempDir::new().unwrap();
+    let binaries = [(TRIPLE.to_owned(), program(folder.path(), 62))];
+    for path in [
+        ".claude-plugin/marketplace.json",
+        "README.md",
+        "antigravity/ctxfold/hooks.json",
+        "gemini/ctxfold/hooks/hooks.json",
+        "plugins/ctxfold-compact/README.md",
+        "zip/ctxfold-gemini-1.2.3.zip",
+    ] {
+        let out = folder.path().join("dist");
+        build(&out, VERSION, &binaries, true).unwrap();
+        let mut bytes = fs::read(out.join(path)).unwrap();
+        bytes.push(b'\n');
+        fs::write(out.join(path), bytes).unwrap();
+        let error = refused(&out, &binaries, false);
+        assert!(error.contains(&format!("{path}: differs")), "{error}");
+        assert_eq!(error.matches("differs").count(), 1, "{error}");
+        fs::remove_file(out.join(path)).unwrap();
+        if path == ".claude-plugin/marketplace.json" {
+            assert!(refused(&out, &binaries, true).contains("no package"));
+            fs::remove_dir_all(&out).unwrap();
+            continue;
+        }
+        let error = refused(&out, &binaries, false);
+        assert!(error.contains(&format!("{path}: differs")), "{error}");
+    }
 }
 
 #[test]
 fn a_folder_that_is_no_package_is_never_emptied() {
     let folder = TempDir::new().unwrap();
-    fs::write(folder.path().join("thesis.tex"), "years of work").unwrap();
     let binaries = [(TRIPLE.to_owned(), program(folder.path(), 62))];
-    let error = build(folder.path(), VERSION, &binaries, true).unwrap_err();
-    assert!(error.to_string().contains("no package"), "{error}");
-    assert!(folder.path().join("thesis.tex").exists());
+    let home = folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("thesis.tex"), "years of work").unwrap();
+    let no_package = "holds something that is no package";
+    assert!(refused(&home, &binaries, true).contains(no_package));
+    // Checksums of another release, even of everything that is there.
+    archive::write_sums(&home).unwrap();
+    assert!(refused(&home, &binaries, true).contains(no_package));
+    // Another's marketplace.
+    fs::create_dir(home.join(".claude-plugin")).unwrap();
+    fs::write(home.join(check::MARKET), r#"{"name":"others"}"#).unwrap();
+    archive::write_sums(&home).unwrap();
+    assert!(refused(&home, &binaries, true).contains(no_package));
+    // A package of ours, and what somebody put into it.
+    let dist = folder.path().join("dist");
+    build(&dist, VERSION, &binaries, false).unwrap();
+    fs::write(dist.join("plugins/ctxfold-core/thesis.tex"), "work").unwrap();
+    let stray = "plugins/ctxfold-core/thesis.tex is not from an earlier package";
+    assert!(refused(&dist, &binaries, true).contains(stray));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Findings, Part, Tree, plugin};
 use crate::shell::Result;
 
-pub(super) const FILE: &str = ".claude-plugin/marketplace.json";
+pub(in crate::package) const FILE: &str = ".claude-plugin/marketplace.json";
 
 /// Checks the list, every plugin it names, and the folders for other clients.
 pub(super) fn check(folder: &Path, findings: &mut Findings) -> Result<()> {
