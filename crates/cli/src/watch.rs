@@ -204,19 +204,22 @@ fn from_file(
 ) -> Result<(Reading, ScaleFrom), Missing> {
     let path = of.transcript.ok_or(Missing::NoFile)?;
     let changed = changed(path).ok_or(Missing::Unreadable)?;
+    let now = whole_seconds(env.now_ms());
     let reading = |used, limit, at| Reading::of_tokens(used, limit, Source::Transcript, Some(at));
     match of.host {
         Host::Codex => {
-            let fill = codex::fill(path).map_err(|_| Missing::Unreadable)?;
-            let fill = fill.ok_or(Missing::NoUsage)?;
+            let counted = codex::counted(path).map_err(|_| Missing::Unreadable)?;
+            let counted = counted.ok_or(Missing::NoUsage)?;
+            let fill = counted.fill;
             // The client writes a count only when the calls of the answer have run, but tells a
             // hook at once: see `keep_count`. A compaction drops the bridge.
-            let told = bridge
-                .and_then(|bridge| bridge.tokens)
-                .map(|tokens| tokens.used);
+            let since = counted.at_ms.map_or(changed, whole_seconds);
+            let told = bridge.and_then(|bridge| bridge.tokens_since(since, now));
+            let told = told.map(|tokens| tokens.used);
             let written = (!fill.stale).then_some(fill.tokens);
-            let used = told.max(written).ok_or(Missing::Compacted)?;
-            let window = fill.window.ok_or(Missing::NoWindow)?;
+            let used = told.or(written).ok_or(Missing::Compacted)?;
+            let window = fill.window.filter(|window| *window > 0);
+            let window = window.ok_or(Missing::NoWindow)?;
             Ok((reading(used, window, changed), ScaleFrom::Rollout))
         }
         Host::Gemini | Host::Antigravity => {
@@ -230,27 +233,35 @@ fn from_file(
             if fill.stale {
                 return Err(Missing::Compacted);
             }
-            let at = tail
-                .active_ms
-                .map_or(changed, |ms| ms.max(0).cast_unsigned() / 1000);
+            let at = tail.active_ms.map_or(changed, whole_seconds);
             let model = tail.model.as_deref().or(of.model).unwrap_or_default();
-            let (limit, scale) = claude_limit(env, user, of.folder, model, fill.tokens, bridge)
+            let answered = tail.answered_ms.map_or(at, whole_seconds);
+            let since = answered.saturating_sub(DRAWS);
+            let told = bridge.and_then(|bridge| bridge.tokens_since(since, now));
+            let told = told.map(|tokens| tokens.limit);
+            let (limit, scale) = claude_limit(env, user, of.folder, model, fill.tokens, told)
                 .ok_or(Missing::NoWindow)?;
             Ok((reading(fill.tokens, limit, at), scale))
         }
     }
 }
 
+fn whole_seconds(ms: i64) -> u64 {
+    ms.max(0).cast_unsigned() / 1000
+}
+
 /// Keeps the count of an answer of Codex that its rollout does not hold yet.
 pub(crate) fn keep_count(store: &Store, of: &Subject<'_>, used: u64, now: u64) {
     let path = of.transcript.filter(|path| changed(path).is_some());
     let fill = path.and_then(|path| codex::fill(path).ok()?);
-    if let Some(window) = fill.and_then(|fill| fill.window) {
+    if let Some(window) = fill.and_then(|fill| fill.window).filter(|w| *w > 0) {
         // Without it the next reading is one answer old.
         let _ = store.write_bridge(of.id, &Fill::of_tokens(used, window, now).bridge);
     }
 }
 
+/// A statusline that was not drawn within so many seconds before an answer is not in use.
+const DRAWS: u64 = 60;
 /// How long the client may take to write down an answer whose tools have run already.
 const WRITES: Duration = Duration::from_millis(250);
 /// How much of a file's end is searched for a call, in bytes.
@@ -297,10 +308,10 @@ pub(crate) fn claude_limit(
     project: &Path,
     model: &str,
     used: u64,
-    bridge: Option<&Bridge>,
+    told: Option<u64>,
 ) -> Option<(u64, ScaleFrom)> {
-    if let Some(tokens) = bridge.and_then(|bridge| bridge.tokens) {
-        return Some((tokens.limit, ScaleFrom::Statusline));
+    if let Some(limit) = told {
+        return Some((limit, ScaleFrom::Statusline));
     }
     let window = match user.size("window").map(Size::number) {
         Some(window) if window > 0 => window,

@@ -4,7 +4,7 @@
 
 use crate::id::SessionId;
 use crate::json::{Object, shown};
-use crate::reading::{Reading, Source, Tokens};
+use crate::reading::{DAY, Reading, Source, Tokens};
 
 /// What a bridge file says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Bridge {
     pub used: f64,
     /// Percent remaining.
     pub remaining: f64,
-    /// Tokens in the context and their limit.
+    /// Tokens in the context and their limit, which is not 0.
     pub tokens: Option<Tokens>,
     /// When it was written, in seconds since 1970.
     pub at: Option<u64>,
@@ -61,6 +61,21 @@ impl Bridge {
         )
     }
 
+    /// The tokens, where the bridge is not older than a moment in seconds since 1970: what an older
+    /// one says may have changed. A time after tomorrow is none.
+    ///
+    /// ```
+    /// use ctxfold_monitor::{Bridge, Tokens};
+    /// let tokens = Tokens { used: 1, limit: 967_000 };
+    /// let bridge = Bridge { used: 0.0, remaining: 100.0, tokens: Some(tokens), at: Some(1000) };
+    /// assert_eq!(bridge.tokens_since(1000, 2000), Some(tokens));
+    /// assert_eq!(bridge.tokens_since(1001, 2000), None);
+    /// ```
+    pub fn tokens_since(&self, moment: u64, now: u64) -> Option<Tokens> {
+        let at = self.at?;
+        self.tokens.filter(|_| at >= moment && at <= now + DAY)
+    }
+
     /// The reading that it is.
     pub fn reading(&self) -> Reading {
         Reading {
@@ -77,7 +92,7 @@ fn tokens(object: &Object<'_>) -> Option<Tokens> {
     let count = |name| object.number(name).filter(|n| *n >= 0.0).map(whole);
     Some(Tokens {
         used: count("used_tokens")?,
-        limit: count("threshold_tokens")?,
+        limit: count("threshold_tokens").filter(|limit| *limit > 0)?,
     })
 }
 

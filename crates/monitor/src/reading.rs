@@ -54,7 +54,7 @@ const WATERMARK: f64 = 60.0;
 /// A compaction may seem to start this many seconds in the future.
 const SKEW: f64 = 5.0;
 /// A time further ahead than this is no time, for instance milliseconds.
-const DAY: u64 = 86_400;
+pub(crate) const DAY: u64 = 86_400;
 
 impl Reading {
     /// A reading of tokens against a limit, rounded to whole percents. A limit of 0 is full.

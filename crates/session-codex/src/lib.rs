@@ -84,6 +84,6 @@ pub use health::{check, glance};
 pub use scan::{Large, Scan, Sum, scan};
 pub use stamp::Stamp;
 pub use store::{Entry, Query, Store};
-pub use tail::fill;
+pub use tail::{Counted, counted, fill};
 pub use thread::{Meta, Thread};
 pub use unfold::{Folded, FoldedPart, folded, unfold};

@@ -92,15 +92,63 @@ fn the_sessions_own_file_comes_before_the_bridge() {
     );
 }
 
+/// A bridge of tokens that was written so long ago.
+fn bridge(lab: &Lab, used: u64, limit: u64, ago: u64) {
+    let bridge = json!({ "session_id": "s", "remaining_percentage": 90, "used_pct": 10,
+        "timestamp": now() - ago, "used_tokens": used, "threshold_tokens": limit });
+    std::fs::write(lab.state(".json"), bridge.to_string()).unwrap();
+}
+
 #[test]
 fn the_limit_that_a_statusline_told_is_better_than_a_guess() {
+    // It was drawn since the answer, or less than a minute before, however long ago that is.
+    for (answered, drawn) in [(20, 5), (20, 75), (9000, 9000), (9000, 9055), (9000, 5)] {
+        let lab = Lab::new();
+        let path = session(&lab, &[answer(116_900, answered)]);
+        bridge(&lab, 1, 967_000, drawn);
+        assert_eq!(tool(&lab, &path), "", "{answered} {drawn}");
+        assert_eq!(status(&lab, "s")["limit_tokens"], 967_000);
+    }
+}
+
+#[test]
+fn the_limit_that_a_statusline_told_long_before_the_answer_is_not_believed() {
+    const DAYS: u64 = 3 * 86_400;
+    for (limit, drawn) in [(967_000, DAYS), (967_000, 90), (0, 5), (0, DAYS)] {
+        let lab = Lab::new();
+        let path = session(&lab, &[answer(150_300, 20)]);
+        bridge(&lab, 1, limit, drawn);
+        let text = tool(&lab, &path);
+        assert!(
+            text.contains("CONTEXT CRITICAL") && text.contains("(150k of 167k usable tokens)"),
+            "{limit} {drawn}: {text}"
+        );
+    }
+    // Milliseconds are no time.
     let lab = Lab::new();
-    let path = session(&lab, &[answer(116_900, 20)]);
-    let bridge = json!({ "session_id": "s", "remaining_percentage": 90, "used_pct": 10,
-        "timestamp": now() - 3000, "used_tokens": 1, "threshold_tokens": 967_000 });
-    std::fs::write(lab.state(".json"), bridge.to_string()).unwrap();
+    let path = session(&lab, &[answer(150_300, 20)]);
+    let late = json!({ "remaining_percentage": 90, "timestamp": now() * 1000, "used_tokens": 1,
+        "threshold_tokens": 967_000 });
+    std::fs::write(lab.state(".json"), late.to_string()).unwrap();
+    assert!(tool(&lab, &path).contains("CONTEXT CRITICAL"));
+}
+
+#[test]
+fn a_limit_of_nothing_is_no_limit() {
+    let lab = Lab::new();
+    bridge(&lab, 2000, 0, 5);
+    assert_eq!(lab.tool(), "", "the percentages still hold");
+    let low = json!({ "remaining_percentage": 20, "used_pct": 80, "timestamp": now(),
+        "used_tokens": 2000, "threshold_tokens": 0 });
+    std::fs::write(lab.state(".json"), low.to_string()).unwrap();
+    let text = lab.tool();
+    assert!(
+        text.contains("80% used") && !text.contains("tokens"),
+        "{text}"
+    );
+    let path = session(&lab, &[answer(2000, 20)]);
+    std::fs::remove_file(lab.state("-warned.json")).unwrap();
     assert_eq!(tool(&lab, &path), "");
-    assert_eq!(status(&lab, "s")["limit_tokens"], 967_000);
 }
 
 #[test]
@@ -203,6 +251,30 @@ fn codex_is_known_by_its_rollout_and_its_count_may_come_ahead_of_the_file() {
     );
     let compacted = json!({ "type": "compacted", "payload": { "message": "" } });
     write(&path, &[count(171_000), compacted]);
+    assert_eq!(tool(&lab, &path), "");
+}
+
+#[test]
+fn what_codex_was_told_before_its_files_count_is_not_believed() {
+    let lab = Lab::new();
+    let path = lab.path("home/.codex/sessions/2026/12/01/rollout-2026-12-01T00-00-00-s.jsonl");
+    write(&path, &[count(20_000)]);
+    for ago in [3 * 86_400, 30] {
+        bridge(&lab, 240_000, 258_400, ago);
+        assert_eq!(tool(&lab, &path), "", "{ago}");
+    }
+    // A newer count is believed also where it is the smaller one.
+    write(&path, &[count(240_000)]);
+    bridge(&lab, 20_000, 258_400, 5);
+    assert_eq!(tool(&lab, &path), "");
+    bridge(&lab, 240_000, 258_400, 5);
+    assert!(tool(&lab, &path).contains("CONTEXT CRITICAL"));
+    // A window of nothing is none, in the file as well.
+    let mut empty = count(240_000);
+    empty["payload"]["info"]["model_context_window"] = json!(0);
+    write(&path, &[empty]);
+    std::fs::remove_file(lab.state(".json")).unwrap();
+    let _ = std::fs::remove_file(lab.state("-warned.json"));
     assert_eq!(tool(&lab, &path), "");
 }
 

@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use ctxfold_session_codex::{ErrorKind, Query, Store, Thread, check, fill, scan, unfold};
+use ctxfold_session_codex::{ErrorKind, Query, Store, Thread, check, counted, fill, scan, unfold};
 use ctxfold_transcript::Author::{self, Assistant, Client, Tool, User};
 use ctxfold_transcript::{Activity, Content, Outcome};
+use serde_json::Value;
 
 use crate::common::{ALL, Home};
 
@@ -217,7 +218,7 @@ fn the_stores_may_lie_elsewhere() {
 }
 
 #[test]
-fn the_fill_is_read_from_the_end() {
+fn the_fill_is_read_from_the_end_with_its_time() {
     for name in ALL {
         let home = Home::new(name);
         let path = home.rollout();
@@ -230,6 +231,22 @@ fn the_fill_is_read_from_the_end() {
             home.open().transcript().fill,
             "{name}"
         );
+        let Some(counted) = counted(&path).unwrap() else {
+            continue;
+        };
+        // The newest line that counts or compacts, by a reading of the whole file.
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().filter_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            let counts = line["payload"]["type"] == "token_count"
+                && !line["payload"]["info"]["last_token_usage"].is_null();
+            (counts || line["type"] == "compacted").then(|| line["timestamp"].clone())
+        });
+        let newest = lines.last().and_then(|at| {
+            let at: jiff::Timestamp = at.as_str()?.parse().ok()?;
+            Some(at.as_millisecond())
+        });
+        assert_eq!(counted.at_ms, newest, "{name}");
     }
 }
 
