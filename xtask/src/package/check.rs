@@ -1,6 +1,7 @@
 //! What a package must be beyond what `claude plugin validate --strict` sees. Every finding names a
 //! file, what is wrong with it, and what to do.
 
+mod command;
 mod files;
 mod hooks;
 mod market;

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{archive, assemble, build, check, parse};
@@ -36,7 +37,7 @@ fn package(folder: &Path) -> PathBuf {
 
 #[test]
 fn each_mistake_is_refused_with_its_file_and_a_remedy() {
-    for (name, make, file, remedy) in MISTAKES {
+    for (name, make, file, remedy) in MISTAKES.concat() {
         let folder = TempDir::new().unwrap();
         let dist = package(folder.path());
         make(&dist);
@@ -48,7 +49,7 @@ fn each_mistake_is_refused_with_its_file_and_a_remedy() {
             "{name}: {findings:#?}"
         );
     }
-    assert!(MISTAKES.len() > 50);
+    assert!(MISTAKES.concat().len() > 70);
 }
 
 #[test]
@@ -67,6 +68,36 @@ fn our_own_package_has_no_mistake_and_a_link_within_it_is_none() {
         [""; 0]
     );
     assert!(check::folder(folder.path()).is_err());
+}
+
+#[test]
+fn correct_commands_are_no_mistakes() {
+    let folder = TempDir::new().unwrap();
+    let dist = package(folder.path());
+    let monitor = dist.join("plugins/ctxfold-monitor");
+    fs::write(monitor.join("my rules.json"), "{}").unwrap();
+    let commands = [
+        json!({"command": r#""${CLAUDE_PLUGIN_ROOT}"/bin/ctxfold hook"#}),
+        json!({"command": r#""${CLAUDE_PLUGIN_ROOT}/bin/ctxfold" --rules "${CLAUDE_PLUGIN_ROOT}/my rules.json""#}),
+        json!({"command": r#"cd "${CLAUDE_PLUGIN_ROOT}" && cat "${CLAUDE_PLUGIN_ROOT}/hooks/"*.json"#}),
+        json!({"command": "sh", "args": ["-c", r#""${CLAUDE_PLUGIN_ROOT}/bin/ctxfold" hook"#]}),
+        json!({"command": "${CLAUDE_PLUGIN_ROOT}/bin/ctxfold", "args": [
+            "--rules=${CLAUDE_PLUGIN_ROOT}/my rules.json",
+            "--in=${CLAUDE_PLUGIN_ROOT}/hooks/",
+            "${CLAUDE_PLUGIN_ROOT}",
+        ]}),
+    ];
+    let path = monitor.join(".claude-plugin/plugin.json");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["hooks"] = json!([{"Stop": [{"hooks": commands}]}]);
+    manifest["mcpServers"] = json!({"s": commands[4]});
+    fs::write(&path, manifest.to_string()).unwrap();
+    let path = monitor.join("hooks/codex.json");
+    let hooks = fs::read_to_string(&path).unwrap();
+    let quoted = hooks.replace(r#"/bin/ctxfold\""#, r#"\"/bin/ctxfold"#);
+    assert_ne!(hooks, quoted);
+    fs::write(&path, quoted).unwrap();
+    assert_eq!(check::folder(&dist).unwrap(), [""; 0]);
 }
 
 /// Every file with its mode and bytes.

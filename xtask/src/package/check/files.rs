@@ -38,7 +38,7 @@ pub(super) fn check(part: &Part, findings: &mut Findings) {
         if is_leftover || entry.path.starts_with(LAID_TYPES) {
             findings.add(&file, "is a leftover of a tool", "remove it");
         }
-        check_link(&file, entry, findings);
+        check_link(part, &file, entry, findings);
         if let Some(other) = seen.insert(entry.path.to_lowercase(), &entry.path) {
             findings.add(
                 &file,
@@ -63,7 +63,7 @@ pub(super) fn check(part: &Part, findings: &mut Findings) {
 }
 
 /// An installation copies a plugin and drops what leads out of it.
-fn check_link(file: &str, entry: &Entry, findings: &mut Findings) {
+fn check_link(part: &Part, file: &str, entry: &Entry, findings: &mut Findings) {
     let Some(link) = &entry.link else { return };
     let mut depth = entry.path.matches('/').count();
     let mut leaves = link.is_absolute();
@@ -80,6 +80,12 @@ fn check_link(file: &str, entry: &Entry, findings: &mut Findings) {
             file,
             format!("links to {}, outside of the plugin", link.display()),
             "copy the file: an installation drops the link",
+        );
+    } else if !part.tree.root().join(&entry.path).exists() {
+        findings.add(
+            file,
+            format!("links to {}, which is not there", link.display()),
+            "remove the link or add what it leads to",
         );
     }
 }

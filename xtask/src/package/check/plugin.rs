@@ -3,6 +3,7 @@
 use cargo_metadata::semver::Version;
 use serde_json::Value;
 
+use super::command::Command;
 use super::hooks::{self, Host};
 use super::{Findings, Part, files, program};
 
@@ -13,6 +14,7 @@ pub(super) const GEMINI: &str = "gemini-extension.json";
 /// How names begin that could pass as the client's maker's own.
 const RESERVED: [&str; 4] = ["claude-", "anthropic-", "anthropics-", "cc-plugin-"];
 const HOOKS: &str = "hooks/hooks.json";
+const SERVERS: &str = ".mcp.json";
 
 /// Checks a folder and returns its manifest, or null where there is none.
 pub(super) fn check(part: &Part, findings: &mut Findings) -> Value {
@@ -47,18 +49,15 @@ pub(super) fn check(part: &Part, findings: &mut Findings) -> Value {
     }
     if let Some(manifest) = part.json(GEMINI, findings) {
         named(part, GEMINI, &manifest, findings);
-        hooks::check(part, HOOKS, Host::Gemini, &Value::Null, findings);
+        let at = Command::new(part, GEMINI, Host::Gemini, &Value::Null);
+        hooks::check_file(&at, HOOKS, findings);
+        hooks::check_servers(&at, &manifest["mcpServers"], findings);
         if main.is_null() {
             main = manifest;
         }
     } else if main.is_null() {
-        hooks::check(
-            part,
-            "hooks.json",
-            Host::Antigravity,
-            &Value::Null,
-            findings,
-        );
+        let at = Command::new(part, "hooks.json", Host::Antigravity, &Value::Null);
+        hooks::check_file(&at, "hooks.json", findings);
     }
     main
 }
@@ -153,16 +152,12 @@ fn claude(part: &Part, manifest: &Value, findings: &mut Findings) {
             }
         }
     }
-    hooks::check(part, HOOKS, Host::Claude, manifest, findings);
-    hooks::check_servers(part, CLAUDE, &manifest["mcpServers"], manifest, findings);
-    if let Some(servers) = part.json(".mcp.json", findings) {
-        hooks::check_servers(
-            part,
-            ".mcp.json",
-            &servers["mcpServers"],
-            manifest,
-            findings,
-        );
+    let at = Command::new(part, CLAUDE, Host::Claude, manifest);
+    hooks::check_file(&at, HOOKS, findings);
+    hooks::check_named(&at, &manifest["hooks"], findings);
+    hooks::check_servers(&at, &manifest["mcpServers"], findings);
+    if part.tree.find(SERVERS).is_some() {
+        hooks::check_servers(&at, &SERVERS.into(), findings);
     }
 }
 
@@ -212,14 +207,9 @@ fn codex(part: &Part, manifest: &Value, main: &Value, findings: &mut Findings) {
             );
         }
     }
-    let path = manifest["hooks"].as_str().unwrap_or("./hooks/hooks.json");
-    let path = path.trim_start_matches("./");
-    if part.tree.find(path).is_none() && manifest.get("hooks").is_some() {
-        findings.add(
-            &part.named(CODEX),
-            format!("names the hooks file {path}, which is not there"),
-            "add the file or correct the path",
-        );
+    let at = Command::new(part, CODEX, Host::Codex, main);
+    match manifest.get("hooks") {
+        Some(named) => hooks::check_named(&at, named, findings),
+        None => hooks::check_file(&at, HOOKS, findings),
     }
-    hooks::check(part, path, Host::Codex, main, findings);
 }

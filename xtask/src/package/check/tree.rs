@@ -47,6 +47,15 @@ impl Tree {
         self.entries.iter().find(|entry| entry.path == path)
     }
 
+    /// Whether files lie below a folder; the root is called by the empty path.
+    pub(super) fn has_folder(&self, path: &str) -> bool {
+        let below = |entry: &Entry| {
+            let rest = entry.path.strip_prefix(path);
+            path.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.entries.iter().any(below)
+    }
+
     /// The names of the folders right below the root that hold files.
     pub(in crate::package) fn top_folders(&self) -> Vec<String> {
         let mut names: Vec<String> = self
