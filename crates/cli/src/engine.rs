@@ -346,8 +346,11 @@ impl Model {
                 None => return Err(CommandError::interrupted()),
                 Some(Ok(answer)) => {
                     self.calls += 1;
-                    self.used.input_tokens += answer.usage.prompt;
-                    self.used.output_tokens += answer.usage.output + answer.usage.thoughts;
+                    let usage = answer.usage;
+                    let out = usage.output.saturating_add(usage.thoughts);
+                    let used = &mut self.used;
+                    used.input_tokens = used.input_tokens.saturating_add(usage.prompt);
+                    used.output_tokens = used.output_tokens.saturating_add(out);
                     answers.push(Ok(answer.text));
                 }
                 Some(Err(e)) if e.kind() == gemini::ErrorKind::NoKey => return Err(e.into()),

@@ -76,6 +76,16 @@ pub(crate) fn tokens(n: u64) -> String {
     }
 }
 
+/// A share of a window for people: `8%`, `104%`; past all belief `>999%`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 999.5 {
+        format!("{percent:.0}%")
+    } else {
+        ">999%".to_owned()
+    }
+}
+
 /// A span of time for people: `45 s`, `12 min`, `3 h`, `5 d`.
 pub(crate) fn age(seconds: u64) -> String {
     match seconds {

@@ -50,7 +50,7 @@ impl Goal {
 
 /// Tokens in the context when the conversation has this many bytes.
 fn context(scale: &Scale, bytes: u64) -> u64 {
-    scale.tokens(bytes) + scale.outside()
+    scale.tokens(bytes).saturating_add(scale.outside())
 }
 
 /// What masking keeps and folds.

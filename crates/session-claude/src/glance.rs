@@ -1,5 +1,7 @@
 //! The parts of a row that scans need, borrowed from its bytes: nothing is built or copied.
 
+use ctxfold_transcript::Fill;
+
 use crate::json::{self, Cursor, Object};
 use crate::stamp::parse_timestamp;
 
@@ -177,19 +179,24 @@ impl<'a> Glance<'a> {
     }
 }
 
+/// Reads a number of tokens.
+pub(crate) fn tokens(value: &[u8]) -> Option<u64> {
+    json::number(value).map(|n| n.min(Fill::MOST_TOKENS))
+}
+
 /// Reads a usage object.
 pub(crate) fn usage(object: &[u8]) -> Usage {
     let mut out = Usage::default();
     for (key, value) in Object::new(object) {
-        let n = || json::number(value).unwrap_or(0);
+        let n = || tokens(value).unwrap_or(0);
         match key {
             b"input_tokens" | b"cache_creation_input_tokens" | b"cache_read_input_tokens" => {
-                out.context = out.context.saturating_add(n());
+                out.context = out.context.saturating_add(n()).min(Fill::MOST_TOKENS);
             }
             b"output_tokens" => out.output = n(),
             b"cache_creation" => {
                 for (key, value) in Object::new(value) {
-                    let n = json::number(value).unwrap_or(0);
+                    let n = tokens(value).unwrap_or(0);
                     match key {
                         b"ephemeral_1h_input_tokens" => out.hour = n,
                         b"ephemeral_5m_input_tokens" => out.minutes = n,

@@ -1,6 +1,8 @@
 //! A row of the file as the chain sees it. How its text is cut into values is [`crate::wire`]'s
 //! business; which rows are read is decided in [`crate::live`].
 
+use ctxfold_transcript::Fill;
+
 use crate::stamp::parse_timestamp;
 use crate::wire::{Object, elements};
 
@@ -173,12 +175,13 @@ fn boundary(object: &Object<'_>) -> Boundary {
         let boxed = |key| s.str(key).map(String::into_boxed_str);
         Some((boxed("headUuid")?, boxed("tailUuid")?))
     });
+    let tokens = |key| metadata.u64(key).map(|n| n.min(Fill::MOST_TOKENS));
     Boundary {
         anchor,
         list,
         segment,
-        post_tokens: metadata.u64("postTokens"),
-        pre_tokens: metadata.u64("preTokens"),
+        post_tokens: tokens("postTokens"),
+        pre_tokens: tokens("preTokens"),
         mark,
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use ctxfold_transcript::Fill;
 
 use crate::backward::{Backward, Found};
-use crate::glance::{Glance, glance};
+use crate::glance::{self, Glance, glance};
 use crate::json;
 use crate::{Error, ErrorKind};
 
@@ -145,7 +145,7 @@ impl Tail {
             let tokens = row
                 .compact
                 .and_then(|c| json::field(c, "postTokens"))
-                .and_then(json::number);
+                .and_then(glance::tokens);
             self.fill = self.fill.or(tokens.map(|tokens| Fill {
                 tokens,
                 window: None,

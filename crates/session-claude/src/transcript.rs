@@ -396,14 +396,15 @@ impl Builder<'_> {
         let Some(usage) = message.object("usage") else {
             return;
         };
-        let tokens: u64 = [
+        let tokens = [
             "input_tokens",
             "cache_creation_input_tokens",
             "cache_read_input_tokens",
         ]
         .iter()
         .filter_map(|key| usage.u64(key))
-        .sum();
+        .fold(0, u64::saturating_add)
+        .min(Fill::MOST_TOKENS);
         if tokens > 0 {
             self.usage = Some((tokens, row.offset));
         }

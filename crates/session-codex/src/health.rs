@@ -206,7 +206,12 @@ pub fn glance(store: &Store, path: &Path) -> Result<Vec<Finding>, Error> {
             "the last line has no ordinal",
         ));
     }
-    findings.extend(projection(store, &rollout, last.map(|n| n + 1), torn_at));
+    findings.extend(projection(
+        store,
+        &rollout,
+        last.map(|n| n.saturating_add(1)),
+        torn_at,
+    ));
     Ok(findings)
 }
 
@@ -307,7 +312,9 @@ impl Checker<'_> {
             }
             _ => {}
         }
-        self.next = line.ordinal.map_or(self.next, |n| Some(n + 1));
+        self.next = line
+            .ordinal
+            .map_or(self.next, |n| Some(n.saturating_add(1)));
         true
     }
 }

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use ctxfold_transcript::Fill;
+
 use crate::chain::{self, Rollout};
 use crate::item::{self, Item};
 use crate::lines::{self, Backward, Extent};
@@ -378,7 +380,9 @@ impl Live {
                     self.tokens = Some(count);
                 }
             }
-            "task_started" => self.window = event.model_context_window.or(self.window),
+            "task_started" => {
+                self.window = event.model_context_window.and_then(window).or(self.window);
+            }
             "thread_rolled_back" => self.roll_back(event.num_turns.unwrap_or(0)),
             "item_completed" => {
                 let item = event
@@ -485,6 +489,11 @@ fn compressed_has_begin(rollout: &Rollout) -> Result<bool, Error> {
     Ok(found)
 }
 
+/// A window in tokens; none is empty.
+fn window(tokens: u64) -> Option<u64> {
+    (tokens > 0).then_some(tokens.min(Fill::MOST_TOKENS))
+}
+
 pub(crate) fn token_count(line: &Line<'_>) -> Option<TokenCount> {
     if line.kind != "event_msg" {
         return None;
@@ -496,8 +505,8 @@ pub(crate) fn token_count(line: &Line<'_>) -> Option<TokenCount> {
     let info = event.info?;
     Some(TokenCount {
         payload: line.payload.get().to_owned(),
-        total: info.last_token_usage?.total_tokens,
-        window: info.model_context_window,
+        total: info.last_token_usage?.total_tokens.min(Fill::MOST_TOKENS),
+        window: info.model_context_window.and_then(window),
         stale: false,
     })
 }

@@ -145,7 +145,7 @@ impl Projection {
                  SET next_rollout_byte_offset = ?1, next_rollout_ordinal = ?2 WHERE thread_id = ?3",
                 params![
                     end.cast_signed(),
-                    layout.last_ordinal.cast_signed() + 1,
+                    layout.last_ordinal.saturating_add(1).cast_signed(),
                     self.key
                 ],
             )?;

@@ -70,7 +70,7 @@ impl Thread {
             let text = rollout.meta.cli_version.clone().unwrap_or_default();
             findings.push(Finding::new("client-untested", format!("made by {text}")));
         }
-        let next = live.last_ordinal.map(|n| n + 1);
+        let next = live.last_ordinal.map(|n| n.saturating_add(1));
         let torn_at = health::torn_at(rollout).filter(|_| live.ending == Ending::Torn);
         findings.extend(health::projection(store, rollout, next, torn_at));
         let last_prompt = transcript

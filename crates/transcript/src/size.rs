@@ -56,6 +56,12 @@ pub struct Fill {
     pub stale: bool,
 }
 
+impl Fill {
+    /// The most tokens of a context or a window that are credible. Readers of files cut larger
+    /// numbers to it, so that sums of what they give cannot overflow.
+    pub const MOST_TOKENS: u64 = 1_000_000_000;
+}
+
 /// What a conversation weighs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measure {

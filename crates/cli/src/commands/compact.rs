@@ -315,17 +315,21 @@ impl Args {
 /// One side of a plan, with the bar of the window where it is known.
 fn measure_line(transcript: &Transcript, plan: &Plan, before: bool) -> String {
     let m = if before { plan.before } else { plan.after };
-    let outside = transcript.scale().outside();
+    let tokens = m.tokens.saturating_add(transcript.scale().outside());
     let text = format!(
         "{} messages · {} · about {} tokens",
         m.messages,
         output::bytes(m.bytes),
-        output::tokens(m.tokens + outside)
+        output::tokens(tokens)
     );
     match transcript.fill.and_then(|f| f.window) {
         Some(window) => {
-            let share = (m.tokens + outside) as f64 / window as f64;
-            format!("{} {:>3.0}%  {text}", output::bar(share, 20), share * 100.0)
+            let share = tokens as f64 / window as f64;
+            format!(
+                "{} {:>4}  {text}",
+                output::bar(share, 20),
+                output::percent(share)
+            )
         }
         None => text,
     }

@@ -262,9 +262,9 @@ fn draw(p: &Picture) -> String {
                 output::GOOD
             };
             out.push_str(&format!(
-                "{} {:.0}% of {} tokens ({}){}\n",
+                "{} {} of {} tokens ({}){}\n",
                 output::styled(style, &output::bar(share, 30)),
-                share * 100.0,
+                output::percent(share),
                 output::tokens(window),
                 output::tokens(tokens),
                 if p.fill_is_stale {
@@ -282,7 +282,8 @@ fn draw(p: &Picture) -> String {
         output::bytes(p.bytes),
         output::bytes(p.file_bytes)
     ));
-    let total = (p.kinds.iter().map(|k| k.tokens).sum::<u64>() + p.outside_tokens).max(1);
+    let inside = p.kinds.iter().map(|k| k.tokens);
+    let total = inside.fold(p.outside_tokens, u64::saturating_add).max(1);
     out.push_str("\nby kind\n");
     let mut rows: Vec<(&str, u64, String)> = p
         .kinds

@@ -195,7 +195,7 @@ impl Args {
             cx.say(&format!("ctxfold: {}: {}", finding.code, finding.message));
         }
         let wanted = entries.into_iter().filter(|e| {
-            let idle_ms = u64::try_from(cx.env.now_ms() - e.updated_ms).unwrap_or(0);
+            let idle_ms = u64::try_from(cx.env.now_ms().saturating_sub(e.updated_ms)).unwrap_or(0);
             (self.all || e.cwd.as_deref() == Some(&cx.env.cwd))
                 && e.bytes >= self.min_size.unwrap_or(0)
                 && self
@@ -238,7 +238,7 @@ impl Args {
     fn line(&self, cx: &Context, item: &Item) -> String {
         let age = item.active_ms.map_or_else(
             || "?".to_owned(),
-            |ms| output::age(u64::try_from((cx.env.now_ms() - ms) / 1000).unwrap_or(0)),
+            |ms| output::age(u64::try_from(cx.env.now_ms().saturating_sub(ms) / 1000).unwrap_or(0)),
         );
         let columns = env::columns();
         // A narrow terminal has the numbers and no bar.
@@ -247,9 +247,9 @@ impl Args {
             (Some(tokens), Some(window)) => {
                 let share = tokens as f64 / window as f64;
                 format!(
-                    "{} {:>3.0}% {:>5}",
+                    "{} {:>4} {:>5}",
                     output::bar(share, cells),
-                    share * 100.0,
+                    output::percent(share),
                     output::tokens(tokens)
                 )
             }

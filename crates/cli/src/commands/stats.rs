@@ -30,6 +30,11 @@ struct Total {
     model_out: u64,
 }
 
+/// Adds without overflow: the journal is a file like any other.
+fn add(total: &mut u64, more: u64) {
+    *total = total.saturating_add(more);
+}
+
 impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
         let journal = Journal::new(&cx.env.state_dir);
@@ -57,11 +62,14 @@ impl Args {
                     }
                     let total = modes.entry(mode).or_default();
                     total.compactions += 1;
-                    total.bytes_before += done.before.bytes;
-                    total.bytes_after += done.after.bytes;
-                    total.tokens_saved += done.before.tokens.saturating_sub(done.after.tokens);
-                    total.model_in += done.model_in;
-                    total.model_out += done.model_out;
+                    add(&mut total.bytes_before, done.before.bytes);
+                    add(&mut total.bytes_after, done.after.bytes);
+                    add(
+                        &mut total.tokens_saved,
+                        done.before.tokens.saturating_sub(done.after.tokens),
+                    );
+                    add(&mut total.model_in, done.model_in);
+                    add(&mut total.model_out, done.model_out);
                 }
                 Entry::Critical(_) | Entry::Unknown => {}
             }

@@ -14,6 +14,7 @@ mod folded;
 mod journal;
 mod lab;
 mod model;
+mod numbers;
 mod outputs;
 mod privacy;
 mod refusals;

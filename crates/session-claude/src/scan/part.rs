@@ -8,7 +8,7 @@ use memchr::memchr;
 
 use super::{Compaction, Turn};
 use crate::Finding;
-use crate::glance::{Block, Glance, Inside, Usage, glance_inside};
+use crate::glance::{self, Block, Glance, Inside, Usage, glance_inside};
 use crate::json;
 use crate::lines::{PieceKind, Place, is_object, split_line};
 use crate::probe::{Probe, key};
@@ -159,8 +159,8 @@ impl Part {
             trigger: field("trigger")
                 .and_then(json::text)
                 .map(std::borrow::Cow::into_owned),
-            before: field("preTokens").and_then(json::number),
-            after: field("postTokens").and_then(json::number),
+            before: field("preTokens").and_then(glance::tokens),
+            after: field("postTokens").and_then(glance::tokens),
         });
     }
 
