@@ -64,6 +64,9 @@ pub(super) fn check_sizes(paths: &[String], size: impl Fn(&str) -> u64) -> Vec<S
 fn check_file(file: &File) -> Vec<String> {
     let path = &file.path;
     let mut findings = find_words(file, FORBIDDEN);
+    if path.contains(".github/workflows/") {
+        findings.extend(movable_actions(file));
+    }
     let is_rust = file.has_extension("rs");
     if is_rust || path.ends_with("Cargo.toml") {
         findings.extend(find_words(file, FORBIDDEN_IN_SOURCE));
@@ -87,6 +90,25 @@ fn check_file(file: &File) -> Vec<String> {
         }
     }
     findings
+}
+
+/// Actions of a workflow that a tag names: who owns the action may move a tag, but no commit.
+fn movable_actions(file: &File) -> impl Iterator<Item = String> {
+    let is_commit = |name: &str| {
+        let commit = name.split_once('@').map(|(_, commit)| commit);
+        commit.is_some_and(|c| c.len() == 40 && c.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    file.text
+        .lines()
+        .enumerate()
+        .filter_map(move |(number, line)| {
+            let name = line.split_once("uses: ")?.1.split_whitespace().next()?;
+            let is_movable = !name.starts_with("./") && !is_commit(name);
+            is_movable.then(|| {
+                let place = format!("{}:{}", file.path, number + 1);
+                format!("{place} uses {name}; name its commit, and the version in a comment")
+            })
+        })
 }
 
 /// Fixtures, and the sources of the template, which are a test subject of their own.
@@ -152,6 +174,21 @@ mod tests {
             let text = format!("//! A page.\n#[{ignored}{form}]\n");
             assert_eq!(count("crates/x/tests/it/a.rs", &text), 1, "{form}");
         }
+    }
+
+    #[test]
+    fn actions_are_named_by_their_commits() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        let text = format!("- uses: a/b@{commit} # v1\n- uses: a/b@v1\n- uses: ./own\n");
+        for path in [
+            ".github/workflows/a.yml",
+            "template/.github/workflows/a.yml",
+        ] {
+            let findings = check(&[file(path, &text)]);
+            assert_eq!(findings.len(), 1, "{findings:?}");
+            assert!(findings[0].starts_with(&format!("{path}:2 uses a/b@v1;")));
+        }
+        assert_eq!(count("docs/x.md", &text), 0);
     }
 
     #[test]
