@@ -1,9 +1,9 @@
 //! `ctxfold compact`, and the one way in which anything is written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ctxfold_compactor::{Rule, RuleSet};
-use ctxfold_transcript::{Mode, Plan, Transcript};
+use ctxfold_transcript::{Mode, Plan, Target, Transcript};
 
 use super::{Context, Which};
 use crate::agent::{self, Conversation};
@@ -141,6 +141,12 @@ impl Args {
                 cx.env.show(out),
                 output::bytes(written.len_after)
             ));
+            if let Some(address) = first_address(conversation.transcript(), &made.plan) {
+                let copy = quoted(&cx.env.show(out), out);
+                cx.say(&format!(
+                    "  read    ctxfold unfold {address} --session {copy}"
+                ));
+            }
             return Ok(());
         }
         let journal = Journal::new(&cx.env.state_dir);
@@ -297,19 +303,29 @@ impl Args {
             cx.say("  note    the rules did not reach the goal; --aggressive or a smaller --keep goes further");
         }
         cx.say(&format!("  undo    ctxfold undo {id}"));
-        let address = made.plan.decisions.iter().find_map(|d| match d.target {
-            ctxfold_transcript::Target::Call(i) => conversation
-                .transcript()
-                .calls
-                .get(i)
-                .map(|c| c.address.as_str()),
-            ctxfold_transcript::Target::Attachment(_) => None,
-        });
+        let address = first_address(conversation.transcript(), &made.plan);
         cx.say(&format!(
             "  read    ctxfold unfold {}",
             address.unwrap_or("--search REGEX")
         ));
     }
+}
+
+/// The address of an output that a plan folds.
+fn first_address<'a>(transcript: &'a Transcript, plan: &Plan) -> Option<&'a str> {
+    plan.decisions.iter().find_map(|d| match d.target {
+        Target::Call(i) => transcript.calls.get(i).map(|c| c.address.as_str()),
+        Target::Attachment(_) => None,
+    })
+}
+
+/// A path as a shell takes it: as it is shown where nothing in it means something to a shell.
+fn quoted(shown: &str, path: &Path) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@~".contains(c);
+    if shown.chars().all(is_plain) {
+        return shown.to_owned();
+    }
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 /// One side of a plan, with the bar of the window where it is known.

@@ -7,7 +7,7 @@ use ctxfold_session_codex as codex;
 use regex::Regex;
 
 use super::Context;
-use crate::agent::{self, Agent};
+use crate::agent::{self, Agent, Place};
 use crate::error::{CommandError, CommandResult};
 use crate::output;
 
@@ -25,12 +25,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "REGEX", conflicts_with = "address")]
     search: Option<String>,
 
-    /// The session to search: path, identifier or its beginning; the newest of this folder without it
-    #[arg(long, value_name = "SESSION", requires = "search")]
+    /// The session to look in: path, identifier or its beginning. Without it an address is looked up
+    /// by its session, and a search is of the newest session of this folder
+    #[arg(long, value_name = "SESSION")]
     session: Option<String>,
 
     /// Whose session it is, where both agents have one
-    #[arg(long, value_enum, requires = "search")]
+    #[arg(long, value_enum)]
     agent: Option<Agent>,
 
     /// Most hits to print
@@ -52,9 +53,20 @@ impl Args {
     }
 
     fn one(&self, cx: &Context, text: &str) -> CommandResult {
-        let folded = match claude_output(cx, text) {
-            Ok(folded) => folded,
-            Err(error) => codex_output(cx, text).unwrap_or(Err(error))?,
+        let folded = match (&self.session, self.agent) {
+            (Some(session), agent) => {
+                output_in(&agent::locate(&cx.env, Some(session), agent)?, text)?
+            }
+            (None, Some(Agent::Claude)) => claude_output(cx, text)?,
+            (None, Some(Agent::Codex)) => codex_output(cx, text).unwrap_or_else(|| {
+                Err(CommandError::input(format!(
+                    "no thread of Codex has the address {text}"
+                )))
+            })?,
+            (None, None) => match claude_output(cx, text) {
+                Ok(folded) => folded,
+                Err(error) => codex_output(cx, text).unwrap_or(Err(error))?,
+            },
         };
         if self.json {
             return output::json(&folded);
@@ -132,14 +144,49 @@ enum Piece {
     Other { json: String },
 }
 
+/// An output of one conversation, wherever its file is: a copy keeps the addresses of the session
+/// that it was made of.
+fn output_in(place: &Place, text: &str) -> CommandResult<Unfolded> {
+    match place.agent {
+        Agent::Claude => {
+            let address = claude_address(text)?;
+            Ok(of_claude(&claude::unfold(&place.path, &address)?))
+        }
+        Agent::Codex => {
+            let address: codex::Address = text
+                .parse()
+                .map_err(|e: codex::Error| CommandError::usage(e.to_string()))?;
+            let folded = codex::unfold(&place.codex_store(), &place.path, &address)?;
+            Ok(of_codex(&folded))
+        }
+    }
+}
+
+fn claude_address(text: &str) -> CommandResult<claude::Address> {
+    text.parse()
+        .map_err(|e: claude::Error| CommandError::usage(e.to_string()))
+}
+
 fn claude_output(cx: &Context, text: &str) -> CommandResult<Unfolded> {
-    let address: claude::Address = text
-        .parse()
-        .map_err(|e: claude::Error| CommandError::usage(e.to_string()))?;
+    let address = claude_address(text)?;
     let path = claude::Store::new(&cx.env.claude_root)
         .find(address.session(), Some(&cx.env.cwd))
         .or_else(|e| journaled(cx, address.session()).ok_or(e))?;
-    let folded = claude::unfold(&path, &address)?;
+    Ok(of_claude(&claude::unfold(&path, &address)?))
+}
+
+/// The same in Codex's threads; `None` where no thread has the address's beginning.
+fn codex_output(cx: &Context, text: &str) -> Option<CommandResult<Unfolded>> {
+    let address: codex::Address = text.parse().ok()?;
+    let store = codex::Store::new(&cx.env.codex_home);
+    let thread = store
+        .find(&codex::Query::Text(address.thread().to_owned()))
+        .ok()?;
+    let folded = codex::unfold(&store, &thread.path, &address);
+    Some(folded.map(|f| of_codex(&f)).map_err(CommandError::from))
+}
+
+fn of_claude(folded: &claude::Folded) -> Unfolded {
     let parts = folded.parts.iter().map(|part| match part {
         claude::FoldedPart::Text(text) => Piece::Text { text: text.clone() },
         claude::FoldedPart::Image { media_type, base64 } => Piece::Image {
@@ -151,7 +198,7 @@ fn claude_output(cx: &Context, text: &str) -> CommandResult<Unfolded> {
             json: "null".to_owned(),
         },
     });
-    Ok(Unfolded {
+    Unfolded {
         v: 1,
         text: folded.text(),
         parts: parts.collect(),
@@ -159,42 +206,30 @@ fn claude_output(cx: &Context, text: &str) -> CommandResult<Unfolded> {
         tool: folded.tool.clone(),
         label: folded.label.clone(),
         at_ms: folded.at_ms,
-    })
+    }
 }
 
-/// The same in Codex's threads; `None` where no thread has the address's beginning.
-fn codex_output(cx: &Context, text: &str) -> Option<CommandResult<Unfolded>> {
-    let address: codex::Address = text.parse().ok()?;
-    let store = codex::Store::new(&cx.env.codex_home);
-    let thread = store
-        .find(&codex::Query::Text(address.thread().to_owned()))
-        .ok()?;
-    Some(
-        codex::unfold(&store, &thread.path, &address)
-            .map_err(CommandError::from)
-            .map(|folded| {
-                let parts = folded.parts.iter().map(|part| match part {
-                    codex::FoldedPart::Text(text) => Piece::Text { text: text.clone() },
-                    codex::FoldedPart::Image { media_type, base64 } => Piece::Image {
-                        media_type: media_type.clone(),
-                        base64: base64.clone(),
-                    },
-                    codex::FoldedPart::Json(json) => Piece::Other { json: json.clone() },
-                    _ => Piece::Other {
-                        json: "null".to_owned(),
-                    },
-                });
-                Unfolded {
-                    v: 1,
-                    text: folded.text(),
-                    parts: parts.collect(),
-                    address: folded.address.clone(),
-                    tool: folded.tool.clone(),
-                    label: folded.label.clone(),
-                    at_ms: folded.at_ms,
-                }
-            }),
-    )
+fn of_codex(folded: &codex::Folded) -> Unfolded {
+    let parts = folded.parts.iter().map(|part| match part {
+        codex::FoldedPart::Text(text) => Piece::Text { text: text.clone() },
+        codex::FoldedPart::Image { media_type, base64 } => Piece::Image {
+            media_type: media_type.clone(),
+            base64: base64.clone(),
+        },
+        codex::FoldedPart::Json(json) => Piece::Other { json: json.clone() },
+        _ => Piece::Other {
+            json: "null".to_owned(),
+        },
+    });
+    Unfolded {
+        v: 1,
+        text: folded.text(),
+        parts: parts.collect(),
+        address: folded.address.clone(),
+        tool: folded.tool.clone(),
+        label: folded.label.clone(),
+        at_ms: folded.at_ms,
+    }
 }
 
 /// A line that matches.

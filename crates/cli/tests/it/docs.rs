@@ -136,6 +136,23 @@ fn the_readmes_first_command_compacts_the_demo() {
     );
     assert!(said.contains("smaller"), "{said}");
     assert_eq!(sizes(), before, "the demo is as it was");
+
+    // The line that reads a folded output back from the copy is a command too.
+    let read = said
+        .lines()
+        .find_map(|l| l.strip_prefix("  read    ctxfold "))
+        .unwrap();
+    assert!(read.contains(" --session "), "{read}");
+    let output = Command::new("sh")
+        .args(["-c", &format!("{} {read}", env!("CARGO_BIN_EXE_ctxfold"))])
+        .env_clear()
+        .env("HOME", lab.home())
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout.len() > 100, "{output:?}");
 }
 
 /// Targets of the links of a page that lead into the repository.

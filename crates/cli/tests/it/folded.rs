@@ -56,6 +56,42 @@ fn an_output_is_unfolded_byte_for_byte_and_found_by_search() {
 }
 
 #[test]
+fn an_output_is_read_back_from_a_copy_that_no_store_knows() {
+    let text = awkward();
+    let lab = with_first_output(&text);
+    let copy = lab.home().join("a copy's.jsonl");
+    let copy = copy.to_str().unwrap();
+    let made = lab.ctxfold(&["compact", SESSION, "--out", copy]).done();
+    assert!(
+        made.stderr.contains(r"--session 'HOME/a copy'\''s.jsonl'"),
+        "{made:?}"
+    );
+    let plan = lab
+        .ctxfold(&["compact", SESSION, "--dry-run", "--json"])
+        .json();
+    fs::remove_file(lab.file()).unwrap();
+    let addresses = plan["decisions"].as_array().unwrap().iter();
+    let addresses: Vec<&str> = addresses.filter_map(|d| d["address"].as_str()).collect();
+    assert!(!addresses.is_empty());
+    let mut found = 0;
+    for address in addresses {
+        assert_eq!(
+            lab.ctxfold(&["unfold", address]).code,
+            1,
+            "no store knows it"
+        );
+        let read = lab.ctxfold(&["unfold", address, "--session", copy]).done();
+        found += usize::from(read.stdout == text);
+    }
+    assert_eq!(found, 1);
+    assert_eq!(
+        lab.ctxfold(&["unfold", "11111111:nokey1", "--session", copy])
+            .code,
+        1
+    );
+}
+
+#[test]
 fn undo_brings_back_what_a_plan_would_start_from() {
     let lab = Lab::new();
     let plan = || {

@@ -83,8 +83,8 @@ fn absurd_counts_of_codex_stop_no_command() {
             "last_token_usage": used, "model_context_window": 0}}),
         ),
     ];
-    let text: String = rows.iter().map(|r| format!("{r}\n")).collect();
-    fs::write(&file, text).unwrap();
+    let lines: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    fs::write(&file, lines.join("\n") + "\n").unwrap();
     let file = file.to_str().unwrap();
     for words in [
         &["check", file][..],
