@@ -3,7 +3,9 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::error::{CommandError, CommandResult};
 
 /// What the process was started with.
 #[derive(Debug, Clone)]
@@ -82,11 +84,6 @@ impl Env {
             .map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// The same as a system time.
-    pub(crate) fn now(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(u64::try_from(self.now_ms()).unwrap_or(0))
-    }
-
     /// A path as people write it, with `~` for the home folder.
     pub(crate) fn show(&self, path: &Path) -> String {
         match self
@@ -98,6 +95,41 @@ impl Env {
             _ => path.display().to_string(),
         }
     }
+}
+
+/// The variables that name folders or a file, as far as they are set; paths made absolute.
+pub(crate) fn folders() -> Vec<(&'static str, PathBuf)> {
+    let named = |name| {
+        let path = path_var(name)?;
+        // A relative one counts for nothing here.
+        if name.starts_with("XDG_") && path.is_relative() {
+            return None;
+        }
+        Some((name, std::path::absolute(&path).unwrap_or(path)))
+    };
+    [
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "CTXFOLD_CONFIG",
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+    ]
+    .into_iter()
+    .filter_map(named)
+    .collect()
+}
+
+/// The path of the running program.
+///
+/// # Errors
+/// When the system does not tell, or the path is no text.
+pub(crate) fn program() -> CommandResult<String> {
+    let path = std::env::current_exe().map_err(|e| {
+        CommandError::input(format!("the system does not tell where ctxfold is: {e}"))
+    })?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| CommandError::input(format!("{} is no text", Path::new(&path).display())))
 }
 
 /// Whether talk goes to a terminal.

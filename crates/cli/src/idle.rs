@@ -4,10 +4,12 @@
 
 mod pass;
 mod stop;
+mod units;
 mod watch;
 
-pub(crate) use pass::{Pass, lock};
+pub(crate) use pass::{Pass, lock, name};
 pub(crate) use stop::stop;
+pub(crate) use units::units;
 pub(crate) use watch::watch;
 
 use std::fs::File;
@@ -49,6 +51,30 @@ pub(crate) fn settings(config: &Config, agent: Agent) -> IdleSettings {
     }
 }
 
+/// What has to be switched on before an agent's conversations are compacted; `None` when they are.
+pub(crate) fn switched_off(config: &Config, agent: Agent) -> Option<String> {
+    let of = |command: &'static str, name| (!config.switch(name)).then_some(command);
+    let missing = [
+        of("ctxfold idle on", "idle.enabled"),
+        of("ctxfold idle codex on", "idle.codex").filter(|_| agent == Agent::Codex),
+    ];
+    let missing: Vec<_> = missing
+        .into_iter()
+        .flatten()
+        .map(|command| format!("`{command}`"))
+        .collect();
+    let whose = match agent {
+        Agent::Claude => "sessions of Claude Code",
+        Agent::Codex => "threads of Codex",
+    };
+    (!missing.is_empty()).then(|| {
+        format!(
+            "idle compaction of {whose} is off; {} switches it on",
+            missing.join(" with ")
+        )
+    })
+}
+
 /// What is known of a conversation, without a plan.
 pub(crate) fn facts(cx: &Context, conversation: &Conversation) -> CommandResult<IdleFacts> {
     let transcript = conversation.transcript();
@@ -58,10 +84,7 @@ pub(crate) fn facts(cx: &Context, conversation: &Conversation) -> CommandResult<
     let bytes = transcript.bytes();
     Ok(IdleFacts {
         now_ms: cx.env.now_ms(),
-        // Behind a compaction nothing may be dated; a file's own time is moved by our append.
-        last_activity_ms: newest(transcript, is_activity)
-            .or(about.compacted_ms)
-            .or(pause.active_ms),
+        last_activity_ms: last_activity(conversation)?,
         last_compaction_ms: about.compacted_ms,
         live_bytes: bytes,
         live_tokens: scale.tokens(bytes) + scale.outside(),
@@ -69,6 +92,16 @@ pub(crate) fn facts(cx: &Context, conversation: &Conversation) -> CommandResult<
         cache: pause.cache_ms.map_or(CacheLife::Unknown, CacheLife::Known),
         is_live: conversation.is_live(&cx.env)?,
     })
+}
+
+/// When somebody last did something in it, in milliseconds since the Unix epoch. Behind a compaction
+/// nothing may be dated; a file's own time is moved by our append.
+pub(crate) fn last_activity(conversation: &Conversation) -> CommandResult<Option<i64>> {
+    let dated = newest(conversation.transcript(), is_activity);
+    match dated.or(conversation.about().compacted_ms) {
+        Some(at) => Ok(Some(at)),
+        None => Ok(agent::pause(conversation.place())?.active_ms),
+    }
 }
 
 /// A word of user, model or tool: a compaction is no activity.

@@ -134,6 +134,15 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     out
 }
 
+/// A word as a shell reads it back.
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 /// Asks at most `width` values of a series, evenly.
 pub(crate) fn sample(values: &[u64], width: usize) -> Vec<u64> {
     if values.len() <= width || width == 0 {
@@ -182,6 +191,30 @@ mod tests {
     fn cut_takes_control_characters_out() {
         assert_eq!(cut("a\x1b[31mb\n", 20), "a [31mb ");
         assert_eq!(cut("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn a_shell_reads_every_word_back() {
+        for word in [
+            "",
+            "a",
+            "go on",
+            "it's",
+            "$(x) `y` \"z\"",
+            "a\nb",
+            "*",
+            "~",
+            "\\",
+        ] {
+            let script = format!("printf %s {}", shell_word(word));
+            let output = std::process::Command::new("sh")
+                .arg("-c")
+                .arg(script)
+                .output()
+                .unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+        }
+        assert_eq!(shell_word("--resume"), "--resume");
     }
 
     #[test]

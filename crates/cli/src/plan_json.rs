@@ -1,4 +1,6 @@
-//! A plan as JSON, format version 1: what `compact --json` prints. Documented in docs/cli.md.
+//! A plan as JSON, format version 1: what `compact --json` prints. Documented in docs/json.md.
+
+use std::path::Path;
 
 use ctxfold_transcript::{Action, Content, Measure, Plan, Target, Transcript};
 use serde::Serialize;
@@ -10,6 +12,10 @@ pub(crate) struct PlanJson<'a> {
     mode: &'static str,
     /// Whether the plan was carried out.
     pub(crate) executed: bool,
+    /// Why a real run would be refused, where a dry run knows.
+    pub(crate) refused: Option<String>,
+    /// The copy that was written instead.
+    pub(crate) out: Option<&'a Path>,
     before: MeasureJson,
     after: MeasureJson,
     /// Share of bytes saved, 0 to 1.
@@ -93,6 +99,8 @@ impl<'a> PlanJson<'a> {
             v: 1,
             mode: plan.mode.name(),
             executed: false,
+            refused: None,
+            out: None,
             before: plan.before.into(),
             after: plan.after.into(),
             gain: plan.before.gain(&plan.after),

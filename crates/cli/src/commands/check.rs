@@ -28,7 +28,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
         if let Some(code) = &self.explain {
-            return explain(code);
+            return explain(code, self.json);
         }
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
         let (rows, found) = match place.agent {
@@ -145,17 +145,26 @@ fn codes() -> Vec<(String, &'static str)> {
     of_claude.chain(of_codex).collect()
 }
 
-fn explain(wanted: &str) -> CommandResult {
+fn explain(wanted: &str, json: bool) -> CommandResult {
     let is_wanted = |code: &str| {
         wanted == "all" || code == wanted || code.split('/').next_back() == Some(wanted)
     };
-    let mut text = String::new();
-    for (code, about) in codes().iter().filter(|(code, _)| is_wanted(code)) {
-        text.push_str(&format!("{code}\n  {about}\n"));
-    }
-    if text.is_empty() {
+    let mut found = codes();
+    found.retain(|(code, _)| is_wanted(code));
+    if found.is_empty() {
         return Err(CommandError::usage(format!("unknown code {wanted}"))
             .hint("`ctxfold check --explain all` lists every code"));
+    }
+    if json {
+        let codes: Vec<_> = found
+            .iter()
+            .map(|(code, about)| serde_json::json!({"code": code, "about": about}))
+            .collect();
+        return output::json(&serde_json::json!({"v": 1, "codes": codes}));
+    }
+    let mut text = String::new();
+    for (code, about) in &found {
+        text.push_str(&format!("{code}\n  {about}\n"));
     }
     output::data(&text)
 }

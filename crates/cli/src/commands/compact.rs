@@ -118,7 +118,8 @@ impl Args {
             conversation.refuse_live(&cx.env)?;
         }
         if self.dry_run && wish.mode != Mode::Mask {
-            return self.show_questions(cx, &conversation, &wish);
+            let refused = super::would_refuse(cx, &conversation, self.ignores_clients());
+            return self.show_questions(cx, &conversation, &wish, refused);
         }
         let made = engine::plan(&cx.env, &cx.config, conversation.transcript(), &wish).map_err(
             |error| match conversation.findings().first() {
@@ -129,12 +130,15 @@ impl Args {
             },
         )?;
         if self.dry_run {
-            return self.show(cx, conversation.transcript(), &made, false);
+            let refused = super::would_refuse(cx, &conversation, self.ignores_clients());
+            let prepared = || conversation.prepare(&cx.env, &made.plan, self.project);
+            let refused = refused.or_else(|| prepared().err());
+            return self.show(cx, conversation.transcript(), &made, false, refused);
         }
         let ready = conversation.prepare(&cx.env, &made.plan, self.project)?;
         if let Some(out) = &self.out {
             let written = ready.write_copy(out)?;
-            self.show(cx, conversation.transcript(), &made, true)?;
+            self.show(cx, conversation.transcript(), &made, true, None)?;
             self.say_outcome(cx, &conversation, &made, &wish);
             cx.say(&format!(
                 "  wrote   {} ({})",
@@ -158,7 +162,7 @@ impl Args {
             made.plan.mode.name(),
             |id, w| made.done(&wish, id, w),
         )?;
-        self.show(cx, conversation.transcript(), &made, true)?;
+        self.show(cx, conversation.transcript(), &made, true, None)?;
         self.report(cx, &conversation, &made, &wish, written.repaired);
         Ok(())
     }
@@ -192,12 +196,18 @@ impl Args {
         Ok(wish)
     }
 
+    /// Whether a running client is no reason to refuse: nothing is appended, or all the same.
+    fn ignores_clients(&self) -> bool {
+        self.live || self.out.is_some()
+    }
+
     /// What a summary or prune would send.
     fn show_questions(
         &self,
         cx: &Context,
         conversation: &Conversation,
         wish: &Wish,
+        refused: Option<CommandError>,
     ) -> CommandResult {
         let Some(asked) = engine::questions(conversation.transcript(), wish)? else {
             return Ok(());
@@ -216,6 +226,7 @@ impl Args {
             return output::json(&serde_json::json!({
                 "v": 1, "mode": wish.mode.name(), "executed": false, "model": wish.model,
                 "tier": wish.tier, "bytes": chars, "secrets_replaced": asked.secrets, "requests": texts,
+                "refused": refused.map(|e| e.line()),
             }));
         }
         let mut text = String::new();
@@ -234,6 +245,7 @@ impl Args {
             wish.tier,
             asked.secrets
         ));
+        super::say_refused(cx, refused.as_ref());
         Ok(())
     }
 
@@ -243,15 +255,19 @@ impl Args {
         transcript: &Transcript,
         made: &Made,
         executed: bool,
+        refused: Option<CommandError>,
     ) -> CommandResult {
         if self.json {
             let mut json = PlanJson::new(&made.plan, transcript);
             json.executed = executed;
+            json.out = self.out.as_deref().filter(|_| executed);
+            json.refused = refused.map(|e| e.line());
             return output::json(&json);
         }
         if !executed {
             output::data(&made.plan.render(transcript))?;
             cx.say("ctxfold: dry run; nothing was written");
+            super::say_refused(cx, refused.as_ref());
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use clap::Subcommand;
 
-use crate::config::{self, Config, KEYS, KeySource};
+use crate::config::{self, Config, KEYS, Key, KeySource};
 use crate::env::{self, Env};
 use crate::error::{CommandError, CommandResult};
 use crate::{files, output};
@@ -28,6 +28,10 @@ enum Action {
     Get {
         /// The setting, for example gemini.model
         name: String,
+
+        /// Print as JSON, with its default and meaning
+        #[arg(long)]
+        json: bool,
     },
     /// Change a setting; comments in the file stay
     Set {
@@ -55,7 +59,11 @@ enum KeysAction {
     /// Add a key, read from standard input
     Add,
     /// Say where keys come from and how many there are
-    Status,
+    Status {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove the file
     Clear,
 }
@@ -69,8 +77,13 @@ impl Args {
         };
         match self.action {
             Action::List { json } => list(env, json),
-            Action::Get { name } => {
-                config::key_named(&name)?;
+            Action::Get { name, json } => {
+                let key = config::key_named(&name)?;
+                if json {
+                    let mut shown = setting(&Config::read(env)?, key);
+                    shown["v"] = 1.into();
+                    return output::json(&shown);
+                }
                 output::data(&format!("{}\n", Config::read(env)?.text(&name)))
             }
             Action::Set { name, value } => {
@@ -95,6 +108,12 @@ impl Args {
     }
 }
 
+/// A setting with its value, default and meaning.
+fn setting(config: &Config, key: &Key) -> serde_json::Value {
+    serde_json::json!({"name": key.name, "value": config.text(key.name), "default": key.default,
+                       "is_set": config.is_set(key.name), "about": key.about})
+}
+
 /// Says the next mistake of the file after a change.
 fn say_what_is_left(env: &Env, say: &dyn Fn(&str)) {
     if let Err(next) = Config::read(env) {
@@ -105,13 +124,7 @@ fn say_what_is_left(env: &Env, say: &dyn Fn(&str)) {
 fn list(env: &Env, json: bool) -> CommandResult {
     let config = Config::read(env)?;
     if json {
-        let all: Vec<_> = KEYS
-            .iter()
-            .map(|k| {
-                serde_json::json!({"name": k.name, "value": config.text(k.name), "default": k.default,
-                                   "is_set": config.is_set(k.name), "about": k.about})
-            })
-            .collect();
+        let all: Vec<_> = KEYS.iter().map(|key| setting(&config, key)).collect();
         return output::json(&serde_json::json!({"v": 1, "settings": all}));
     }
     let mut text = String::new();
@@ -167,21 +180,30 @@ fn keys(env: &Env, action: &KeysAction, say: &dyn Fn(&str)) -> CommandResult {
             ));
             Ok(())
         }
-        KeysAction::Status => {
-            let text = match config::gemini_keys(env)? {
-                None => "no key\n".to_owned(),
-                Some((keys, source)) => {
-                    let place = match source {
-                        KeySource::Variable(name) => format!("the variable {name}"),
-                        KeySource::File => env.show(&path),
-                    };
-                    format!(
-                        "{} keys from {place}\n",
-                        keys.split(',').filter(|k| !k.trim().is_empty()).count()
-                    )
+        KeysAction::Status { json } => {
+            let found = config::gemini_keys(env)?;
+            let count = |keys: &str| keys.split(',').filter(|k| !k.trim().is_empty()).count();
+            let (count, source, place) = match &found {
+                None => (0, None, None),
+                Some((keys, KeySource::Variable(name))) => {
+                    (count(keys), Some("variable"), Some((*name).to_owned()))
+                }
+                Some((keys, KeySource::File)) => {
+                    (count(keys), Some("file"), Some(path.display().to_string()))
                 }
             };
-            output::data(&text)
+            if *json {
+                return output::json(&serde_json::json!({
+                    "v": 1, "keys": count, "source": source, "place": place,
+                }));
+            }
+            output::data(&match (source, place) {
+                (Some("variable"), Some(name)) => {
+                    format!("{count} keys from the variable {name}\n")
+                }
+                (Some(_), _) => format!("{count} keys from {}\n", env.show(&path)),
+                _ => "no key\n".to_owned(),
+            })
         }
         KeysAction::Clear => match std::fs::remove_file(&path) {
             Ok(()) => {

@@ -24,7 +24,11 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Show the settings
-    Status,
+    Status {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Switch idle compaction on
     On,
     /// Switch idle compaction off
@@ -51,10 +55,10 @@ enum Action {
         state: String,
     },
     /// Visit every session and thread once
-    Run(Run),
+    Run(Visit),
     /// Visit them again whenever their files change or time has passed
     Watch(Watch),
-    /// Print units that run the visit by systemd, for you to install
+    /// Print units that run the visit by systemd, and a line for cron, for you to install
     Install {
         /// Print them; nothing is installed by itself
         #[arg(long, required = true)]
@@ -63,10 +67,14 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
-struct Run {
+struct Visit {
     /// Say what would be done, and stop
     #[arg(long, short = 'n')]
     dry_run: bool,
+
+    /// Say of each conversation that is left alone why
+    #[arg(long, short)]
+    verbose: bool,
 
     /// Print as JSON
     #[arg(long)]
@@ -95,7 +103,7 @@ impl Args {
             Ok(())
         };
         match self.action {
-            Action::Status => status(cx),
+            Action::Status { json } => status(cx, json),
             Action::On => set("idle.enabled", "true"),
             Action::Off => set("idle.enabled", "false"),
             Action::Model { id } => match id.as_str() {
@@ -110,13 +118,21 @@ impl Args {
             }
             Action::Run(args) => run(cx, &args),
             Action::Watch(args) => idle::watch(cx, Duration::from_secs(args.every), args.passes),
-            Action::Install { print: _ } => output::data(UNITS),
+            Action::Install { print: _ } => install(),
         }
     }
 }
 
-fn status(cx: &Context) -> CommandResult {
+fn status(cx: &Context, json: bool) -> CommandResult {
     let c = &cx.config;
+    if json {
+        return output::json(&serde_json::json!({
+            "v": 1, "enabled": c.switch("idle.enabled"), "codex": c.switch("idle.codex"),
+            "codex_stop": c.switch("idle.codex-stop"), "after_minutes": c.number("idle.after"),
+            "min": c.text("idle.min"), "model": c.maybe("idle.model"),
+            "price_cached": c.price("idle.price-cached"), "price_uncached": c.price("idle.price-uncached"),
+        }));
+    }
     let on = |name: &str| if c.switch(name) { "on" } else { "off" };
     output::data(&format!(
         "idle   {}\ncodex  {}\nstop   {}\nafter  {} min\nmin    {}\nprice  {}\nmodel  {}\n",
@@ -134,16 +150,30 @@ fn status(cx: &Context) -> CommandResult {
     ))
 }
 
-fn run(cx: &Context, args: &Run) -> CommandResult {
-    let _lock = idle::lock(cx)?;
+/// Prints how this very program is run by the clock, with the folders that it sees now.
+fn install() -> CommandResult {
+    let program = env::program()?;
+    output::data(&idle::units(&program, &env::folders()))
+}
+
+fn run(cx: &Context, args: &Visit) -> CommandResult {
+    // Who only looks may look while another one works.
+    let _lock = (!args.dry_run).then(|| idle::lock(cx)).transpose()?;
     let report = Pass::new(usize::MAX).go(cx, args.dry_run)?;
     if args.json {
         return output::json(
             &serde_json::json!({"v": 1, "dry_run": args.dry_run, "report": report}),
         );
     }
-    if !cx.config.switch("idle.enabled") {
-        cx.say("ctxfold: idle compaction is off; `ctxfold idle on` switches it on");
+    for agent in [Agent::Claude, Agent::Codex] {
+        if (agent == Agent::Claude || report.knows(agent))
+            && let Some(switch) = idle::switched_off(&cx.config, agent)
+        {
+            cx.say(&format!("ctxfold: {switch}"));
+        }
+    }
+    if args.verbose {
+        report.tell_left(cx);
     }
     report.tell(cx, args.dry_run);
     Ok(())
@@ -197,27 +227,3 @@ impl ModIdle {
         output::json(&serde_json::json!({"idle": idle, "why": why}))
     }
 }
-
-const UNITS: &str = "\
-# ~/.config/systemd/user/ctxfold-idle.service
-[Unit]
-Description=Compact conversations that paused
-
-[Service]
-Type=oneshot
-ExecStart=ctxfold idle run --quiet
-
-# ~/.config/systemd/user/ctxfold-idle.timer
-[Unit]
-Description=Look for conversations that paused
-
-[Timer]
-OnBootSec=10min
-OnUnitActiveSec=10min
-
-[Install]
-WantedBy=timers.target
-
-# then: systemctl --user enable --now ctxfold-idle.timer
-# or, by cron: */10 * * * * ctxfold idle run --quiet
-";

@@ -7,7 +7,7 @@ use ctxfold_session_claude as claude;
 use ctxfold_session_codex as codex;
 
 use super::Context;
-use crate::agent::{self, Agent, Place};
+use crate::agent::{self, Agent, Conversation, Place};
 use crate::config::Size;
 use crate::error::CommandResult;
 use crate::{env, idle, output};
@@ -34,6 +34,13 @@ pub(crate) struct Args {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// When somebody last used a conversation that was compacted since: what ctxfold appended is no use
+/// of it. The same clock as for idle compaction.
+fn used_ms(place: &Place) -> Option<i64> {
+    let conversation = Conversation::open(place, None).ok()?;
+    idle::last_activity(&conversation).ok().flatten()
 }
 
 /// A span of time such as `15m`.
@@ -139,14 +146,17 @@ impl Args {
             let mut filter = claude::Filter::default();
             filter.cwd = (!self.all).then(|| cx.env.cwd.clone());
             filter.min_size = self.min_size.unwrap_or(0);
-            filter.idle = self.idle;
-            filter.now = Some(cx.env.now());
             let store = claude::Store::new(&cx.env.claude_root);
             items.extend(
                 store
                     .list(&filter, &claude::SystemProcesses)?
                     .into_iter()
                     .map(|s| Item {
+                        active_ms: s
+                            .fill
+                            .filter(|fill| fill.stale)
+                            .and_then(|_| used_ms(&Place::claude(s.path.clone())))
+                            .or(s.active_ms),
                         agent: Agent::Claude.name(),
                         window_tokens: s.fill.map(|f| {
                             f.window.unwrap_or_else(|| {
@@ -160,7 +170,6 @@ impl Args {
                         cwd: s.cwd,
                         title: s.title,
                         last_prompt: s.last_prompt,
-                        active_ms: s.active_ms,
                         bytes: s.size,
                         model: s.model,
                         live_pid: s.live.map(|l| l.pid),
@@ -171,6 +180,11 @@ impl Args {
         }
         if self.agent != Some(Agent::Claude) && cx.env.codex_home.is_dir() {
             items.extend(self.threads(cx));
+        }
+        if let Some(idle) = self.idle {
+            // The future is no pause, nor is what nobody dated.
+            let pause = |item: &Item| u64::try_from(cx.env.now_ms() - item.active_ms?).ok();
+            items.retain(|i| pause(i).is_some_and(|ms| u128::from(ms) >= idle.as_millis()));
         }
         items.sort_by_key(|i| std::cmp::Reverse(i.active_ms));
         if self.idle.is_some() {
@@ -195,16 +209,16 @@ impl Args {
             cx.say(&format!("ctxfold: {}: {}", finding.code, finding.message));
         }
         let wanted = entries.into_iter().filter(|e| {
-            let idle_ms = u64::try_from(cx.env.now_ms().saturating_sub(e.updated_ms)).unwrap_or(0);
             (self.all || e.cwd.as_deref() == Some(&cx.env.cwd))
                 && e.bytes >= self.min_size.unwrap_or(0)
-                && self
-                    .idle
-                    .is_none_or(|idle| u128::from(idle_ms) >= idle.as_millis())
         });
         wanted
             .map(|e| {
                 let fill = codex::fill(&e.path).ok().flatten();
+                let used = fill
+                    .filter(|fill| fill.stale)
+                    .and_then(|_| used_ms(&Place::codex(&cx.env, e.path.clone())))
+                    .unwrap_or(e.updated_ms);
                 let state = if e.missing {
                     Some("missing")
                 } else if e.archived {
@@ -222,7 +236,7 @@ impl Args {
                     cwd: e.cwd.map(|c| c.to_string_lossy().into_owned()),
                     title: e.title,
                     last_prompt: None,
-                    active_ms: Some(e.updated_ms),
+                    active_ms: Some(used),
                     bytes: e.bytes,
                     fill_tokens: fill.map(|f| f.tokens),
                     window_tokens: fill.and_then(|f| f.window),

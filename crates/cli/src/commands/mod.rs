@@ -26,10 +26,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Conversation};
 use crate::config::Config;
 use crate::env::Env;
-use crate::error::CommandResult;
+use crate::error::{CommandError, CommandResult};
 use crate::{exit, output};
 
 /// Fold long conversations of coding agents, with every folded part within reach
@@ -100,6 +100,22 @@ impl Context {
         if !self.quiet {
             output::say(text);
         }
+    }
+}
+
+/// Why a real run would be refused before it writes; nothing where it `leaves` the session alone or
+/// appends in any case.
+fn would_refuse(cx: &Context, conversation: &Conversation, leaves: bool) -> Option<CommandError> {
+    if leaves {
+        return None;
+    }
+    conversation.refuse_live(&cx.env).err()
+}
+
+/// Says by a dry run that a real one would be refused.
+fn say_refused(cx: &Context, refused: Option<&CommandError>) {
+    if let Some(error) = refused {
+        cx.say(&format!("ctxfold: a real run would be refused: {error}"));
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{Context, Which};
-use crate::agent::{self, Conversation};
-use crate::error::CommandResult;
+use crate::agent::{self, Conversation, Place};
+use crate::error::{CommandError, CommandResult};
 use crate::journal::{Done, Journal, Size};
 use crate::output;
 
@@ -45,18 +45,42 @@ impl Args {
         }
         let before: Size = conversation.transcript().measure().into();
         let ready = conversation.prepare_repair(&cx.env)?;
-        for finding in conversation.findings() {
-            cx.say(&format!("  found   {finding}"));
+        let more = ready.bytes().len() as u64;
+        if !self.json {
+            for finding in conversation.findings() {
+                cx.say(&format!("  found   {finding}"));
+            }
         }
+        let json = |repaired: bool, after: Option<Size>, refused: Option<CommandError>| {
+            output::json(&serde_json::json!({
+                "v": 1, "repaired": repaired, "findings": conversation.findings(), "appended_bytes": more,
+                "before": before, "after": after, "out": self.out, "refused": refused.map(|e| e.line()),
+            }))
+        };
         if self.dry_run {
+            let leaves = self.live || self.out.is_some();
+            let refused = super::would_refuse(cx, &conversation, leaves);
+            if self.json {
+                return json(false, None, refused);
+            }
             cx.say(&format!(
                 "ctxfold: would append {}; nothing was written",
-                output::bytes(ready.bytes().len() as u64)
+                output::bytes(more)
             ));
+            super::say_refused(cx, refused.as_ref());
             return Ok(());
         }
+        let measure = |place: &Place| -> CommandResult<Size> {
+            Ok(Conversation::open(place, None)?
+                .transcript()
+                .measure()
+                .into())
+        };
         if let Some(out) = &self.out {
             let written = ready.write_copy(out)?;
+            if self.json {
+                return json(true, Some(measure(&Place::claude(out.clone()))?), None);
+            }
             cx.say(&format!(
                 "ctxfold: wrote {} ({})",
                 cx.env.show(out),
@@ -68,14 +92,9 @@ impl Args {
         super::write(cx, &journal, &conversation, ready, "repair", |id, w| {
             Done::unmeasured(id, w.len_after, &w.sha256, before)
         })?;
-        let now: Size = Conversation::open(&place, None)?
-            .transcript()
-            .measure()
-            .into();
+        let now = measure(&place)?;
         if self.json {
-            return output::json(&serde_json::json!({
-                "v": 1, "repaired": true, "findings": conversation.findings(), "before": before, "after": now,
-            }));
+            return json(true, Some(now), None);
         }
         cx.say(&output::styled(
             output::GOOD,

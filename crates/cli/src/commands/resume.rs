@@ -2,16 +2,16 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ctxfold_compactor::idle::Verdict;
+use ctxfold_compactor::idle::{Reason, RequestTokens, Verdict};
 
 use super::{Context, Which, monitor};
 use crate::agent::{self, Agent, Place};
 use crate::config::Config;
 use crate::error::{CommandError, CommandResult};
-use crate::idle::Visitor;
+use crate::idle::{Outcome, Visitor};
 use crate::{env, idle, output};
 
 /// Resume a session; compact it first if its pause has cost the cache anyway
@@ -30,6 +30,10 @@ pub(crate) struct Args {
     /// Say what would be done and what would be run, and stop
     #[arg(long, short = 'n')]
     dry_run: bool,
+
+    /// Print it as JSON
+    #[arg(long, requires = "dry_run")]
+    json: bool,
 
     /// Choose from a list
     #[arg(long, conflicts_with = "session")]
@@ -52,57 +56,69 @@ impl Args {
         if let Some(crumb) = monitor::last_breadcrumb(&cx.env, &id) {
             cx.say(&format!("ctxfold: {crumb}"));
         }
-        if !self.no_compact {
-            self.compact(cx, &place)?;
-        }
         let mut command = self.command(&place, &id);
-        if let Some(folder) = folder {
-            cx.say(&format!("ctxfold: in {}", cx.env.show(&folder)));
-            command.current_dir(folder);
-        }
         if self.dry_run {
-            return output::data(&format!("{}\n", shown(&command)));
+            let preview = self.preview(cx, &place)?;
+            if self.json {
+                let words: Vec<_> = words(&command).collect();
+                return output::json(&serde_json::json!({
+                    "v": 1, "agent": place.agent.name(), "id": id, "path": place.path,
+                    "folder": folder, "command": words, "compaction": preview,
+                }));
+            }
+            preview.tell(cx);
+            say_folder(cx, folder.as_deref());
+            let words: Vec<_> = words(&command).map(|w| output::shell_word(&w)).collect();
+            return output::data(&format!("{}\n", words.join(" ")));
+        }
+        if !self.no_compact {
+            compact(cx, &place)?;
+        }
+        say_folder(cx, folder.as_deref());
+        if let Some(folder) = folder {
+            command.current_dir(folder);
         }
         become_client(&mut command)
     }
 
-    /// Compacts if the policy says so. Whatever goes wrong is said and left behind; only the user
-    /// stops it.
-    fn compact(&self, cx: &Context, place: &Place) -> CommandResult {
+    /// What a real run would do first.
+    fn preview(&self, cx: &Context, place: &Place) -> CommandResult<Preview> {
+        let not = |because: &'static str, why: String| Preview {
+            due: false,
+            because: Some(because),
+            why: Some(why),
+            costs: None,
+            tokens: None,
+            tokens_after: None,
+        };
+        if self.no_compact {
+            return Ok(not("no-compact", "--no-compact".to_owned()));
+        }
         if let Err(error) = Config::read(&cx.env) {
-            cx.say(&format!("ctxfold: not compacted: {error}"));
-            return Ok(());
+            return Ok(not("configuration", error.line()));
+        }
+        if let Some(why) = idle::switched_off(&cx.config, place.agent) {
+            return Ok(not(idle::name(&Reason::Off), why));
         }
         let settings = idle::settings(&cx.config, place.agent);
-        if !settings.enabled {
-            return Ok(());
-        }
-        let outcome = if self.dry_run {
-            idle::look(cx, place, &settings).map(|decision| {
-                cx.say(&format!(
-                    "ctxfold: {}",
-                    idle::costs(&cx.config, &decision.cost)
-                ));
-                let done = matches!(decision.verdict, Verdict::Compact);
-                (
-                    decision.verdict,
-                    done.then(|| "would compact first".to_owned()),
-                )
-            })
-        } else {
-            let outcome = Visitor::default().visit(cx, place, &settings);
-            outcome.map(|o| (o.decision.verdict, o.done))
-        };
-        match outcome {
-            Ok((_, Some(line))) => cx.say(&format!("ctxfold: {line}")),
-            Ok((Verdict::Leave(reason), None)) => {
-                cx.say(&format!("ctxfold: not compacted: {reason}"));
-            }
-            Ok((Verdict::Compact, None)) => {}
+        let decision = match idle::look(cx, place, &settings) {
+            Ok(decision) => decision,
             Err(error) if error.is_interrupted() => return Err(error),
-            Err(error) => cx.say(&format!("ctxfold: not compacted: {error}")),
-        }
-        Ok(())
+            Err(error) => return Ok(not("refused", error.line())),
+        };
+        let reason = match decision.verdict {
+            Verdict::Compact => None,
+            Verdict::Leave(reason) => Some(reason),
+        };
+        let total = |t: RequestTokens| t.cached + t.uncached;
+        Ok(Preview {
+            due: reason.is_none(),
+            because: reason.as_ref().map(idle::name),
+            why: reason.map(|r| r.to_string()),
+            costs: Some(idle::costs(&cx.config, &decision.cost)),
+            tokens: Some(total(decision.cost.without)),
+            tokens_after: decision.cost.with.map(total),
+        })
     }
 
     fn command(&self, place: &Place, id: &str) -> Command {
@@ -126,6 +142,64 @@ impl Args {
                 command
             }
         }
+    }
+}
+
+/// What a dry run tells of the compaction.
+#[derive(Debug, serde::Serialize)]
+struct Preview {
+    due: bool,
+    /// Why not, in a word and in a sentence.
+    because: Option<&'static str>,
+    why: Option<String>,
+    #[serde(skip)]
+    costs: Option<String>,
+    /// What the next request holds without a compaction and with one.
+    tokens: Option<u64>,
+    tokens_after: Option<u64>,
+}
+
+impl Preview {
+    fn tell(&self, cx: &Context) {
+        if let Some(costs) = &self.costs {
+            cx.say(&format!("ctxfold: {costs}"));
+        }
+        match &self.why {
+            None => cx.say("ctxfold: would compact first"),
+            Some(why) => cx.say(&format!("ctxfold: would not compact: {why}")),
+        }
+    }
+}
+
+/// Compacts if the policy says so. Whatever goes wrong is said and left behind; only the user stops
+/// it.
+fn compact(cx: &Context, place: &Place) -> CommandResult {
+    if let Err(error) = Config::read(&cx.env) {
+        cx.say(&format!("ctxfold: not compacted: {error}"));
+        return Ok(());
+    }
+    let settings = idle::settings(&cx.config, place.agent);
+    if !settings.enabled {
+        return Ok(());
+    }
+    match Visitor::default().visit(cx, place, &settings) {
+        Ok(Outcome {
+            done: Some(line), ..
+        }) => cx.say(&format!("ctxfold: {line}")),
+        Ok(outcome) => {
+            if let Verdict::Leave(reason) = outcome.decision.verdict {
+                cx.say(&format!("ctxfold: not compacted: {reason}"));
+            }
+        }
+        Err(error) if error.is_interrupted() => return Err(error),
+        Err(error) => cx.say(&format!("ctxfold: not compacted: {error}")),
+    }
+    Ok(())
+}
+
+fn say_folder(cx: &Context, folder: Option<&Path>) {
+    if let Some(folder) = folder {
+        cx.say(&format!("ctxfold: in {}", cx.env.show(folder)));
     }
 }
 
@@ -160,12 +234,11 @@ fn folder(cx: &Context, place: &Place) -> CommandResult<Option<PathBuf>> {
     }
 }
 
-fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words
+/// The words of the client's command line.
+fn words(command: &Command) -> impl Iterator<Item = String> {
+    std::iter::once(command.get_program())
+        .chain(command.get_args())
         .map(|w| w.to_string_lossy().into_owned())
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 /// Replaces this process by the client, so that terminal, signals and exit code are its own.

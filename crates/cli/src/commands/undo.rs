@@ -14,6 +14,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
 
+    /// Say what would be done, and stop
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+
     /// Append although a running client has the session; it takes effect at the next resume
     #[arg(long)]
     live: bool,
@@ -27,11 +31,27 @@ impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
         let conversation = Conversation::open(&place, None)?;
-        if !self.live {
+        if !self.live && !self.dry_run {
             conversation.refuse_live(&cx.env)?;
         }
         let before: Size = conversation.transcript().measure().into();
         let ready = conversation.prepare_undo(&cx.env)?;
+        if self.dry_run {
+            let refused = super::would_refuse(cx, &conversation, self.live);
+            let (len, more) = (ready.len_before(), ready.bytes().len() as u64);
+            if self.json {
+                return output::json(&serde_json::json!({
+                    "v": 1, "undone": false, "len_before": len, "len_after": len + more,
+                    "before": before, "after": null, "refused": refused.map(|e| e.line()),
+                }));
+            }
+            cx.say(&format!(
+                "ctxfold: would append {}; nothing was written",
+                output::bytes(more)
+            ));
+            super::say_refused(cx, refused.as_ref());
+            return Ok(());
+        }
         let journal = Journal::new(&cx.env.state_dir);
         let written =
             super::compact::write(cx, &journal, &conversation, ready, "undo", |id, w| {
@@ -44,7 +64,7 @@ impl Args {
         if self.json {
             return output::json(&serde_json::json!({
                 "v": 1, "undone": true, "len_before": written.len_before, "len_after": written.len_after,
-                "before": before, "after": now,
+                "before": before, "after": now, "refused": null,
             }));
         }
         cx.say(&output::styled(

@@ -1,6 +1,6 @@
 //! One pass over every session and thread.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -23,7 +23,11 @@ const LIVE_MS: i64 = 60_000;
 pub(crate) struct Report {
     pub(crate) compacted: Vec<Visited>,
     pub(crate) failed: Vec<Visited>,
+    /// How many were left alone, and how many for which reason.
     pub(crate) left: usize,
+    pub(crate) left_because: BTreeMap<&'static str, usize>,
+    /// Each of them.
+    pub(crate) left_alone: Vec<Visited>,
     /// Left for the next pass, because this one did enough.
     pub(crate) waiting: usize,
     /// When the next one is due, in milliseconds since the Unix epoch, as far as is known.
@@ -39,23 +43,62 @@ pub(crate) struct Visited {
     says: String,
 }
 
+impl Visited {
+    fn new(place: &Place, says: String) -> Visited {
+        Visited {
+            agent: place.agent.name(),
+            path: place.path.clone(),
+            says,
+        }
+    }
+}
+
 impl Report {
+    /// Leaves a conversation alone.
+    fn leave(&mut self, place: &Place, because: &'static str, says: String) {
+        self.left += 1;
+        *self.left_because.entry(because).or_default() += 1;
+        self.left_alone.push(Visited::new(place, says));
+    }
+
     /// Says what was done, or by a dry run what would be.
     pub(crate) fn tell(&self, cx: &Context, dry_run: bool) {
         for v in self.compacted.iter().chain(&self.failed) {
             cx.say(&format!("ctxfold: {}: {}", cx.env.show(&v.path), v.says));
         }
+        let mut because: Vec<_> = self.left_because.iter().collect();
+        because.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let because: Vec<_> = because
+            .into_iter()
+            .map(|(name, count)| format!("{count} {}", name.replace('-', " ")))
+            .collect();
+        let because = match because.join(", ") {
+            none if none.is_empty() => none,
+            some => format!(" ({some})"),
+        };
         let waiting = match self.waiting {
             0 => String::new(),
             n => format!(", {n} waiting for the next pass"),
         };
         cx.say(&format!(
-            "ctxfold: {} {}, {} left alone, {} failed{waiting}",
+            "ctxfold: {} {}, {} left alone{because}, {} failed{waiting}",
             self.compacted.len(),
             if dry_run { "to compact" } else { "compacted" },
             self.left,
             self.failed.len()
         ));
+    }
+
+    /// Whether one of this agent's was left alone.
+    pub(crate) fn knows(&self, agent: Agent) -> bool {
+        self.left_alone.iter().any(|v| v.agent == agent.name())
+    }
+
+    /// Says of each that was left alone why.
+    pub(crate) fn tell_left(&self, cx: &Context) {
+        for v in &self.left_alone {
+            cx.say(&format!("ctxfold: {}: {}", cx.env.show(&v.path), v.says));
+        }
     }
 
     fn due(&mut self, at_ms: Option<i64>) {
@@ -113,15 +156,24 @@ impl Pass {
             let seen = self.known.get(&place.path).copied();
             let seen = seen.filter(|k| Some(k.stamp) == stamp(&place.path));
             let is_due = seen.is_none_or(|k| k.due_ms.is_some_and(|at| at <= now));
-            if !settings.enabled || !is_due {
-                report.left += 1;
+            if !settings.enabled {
+                let off = Reason::Off;
+                report.leave(&place, name(&off), off.to_string());
+                continue;
+            }
+            if !is_due {
+                report.leave(
+                    &place,
+                    "not-due",
+                    "looked at before, and not due yet".into(),
+                );
                 report.due(seen.and_then(|k| k.due_ms));
                 continue;
             }
             // The end of a file is enough to leave most conversations alone.
-            let due_ms = if let Glance::Left(due_ms) = glance(cx, &place, settings) {
-                report.left += 1;
-                due_ms
+            let due_ms = if let Glance::Left(reason) = glance(cx, &place, settings) {
+                report.leave(&place, name(&reason), reason.to_string());
+                again(reason, now)
             } else if opened >= self.most {
                 report.waiting += 1;
                 Some(now)
@@ -150,11 +202,7 @@ impl Pass {
         report: &mut Report,
     ) -> CommandResult<Option<i64>> {
         let now = cx.env.now_ms();
-        let visited = |says: String| Visited {
-            agent: place.agent.name(),
-            path: place.path.clone(),
-            says,
-        };
+        let visited = |says: String| Visited::new(place, says);
         let looked = if dry_run {
             look(cx, place, settings).map(|d| {
                 let done = costs(&cx.config, &d.cost);
@@ -170,12 +218,12 @@ impl Pass {
                 Ok(None)
             }
             Ok((Verdict::Leave(reason), _)) => {
-                report.left += 1;
+                report.leave(place, name(&reason), reason.to_string());
                 Ok(again(reason, now))
             }
             Err(error) if error.is_interrupted() => Err(error),
             Err(error) if error.code() == exit::REFUSED => {
-                report.left += 1;
+                report.leave(place, "refused", error.line());
                 Ok(Some(now + RETRY_MS))
             }
             Err(error) => {
@@ -183,6 +231,22 @@ impl Pass {
                 Ok(Some(now + RETRY_MS))
             }
         }
+    }
+}
+
+/// A reason's short name, for counts and for scripts.
+pub(crate) fn name(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Off => "switched-off",
+        Reason::Live => "open",
+        Reason::NoActivity => "undated",
+        Reason::ClockBehind => "clock-behind",
+        Reason::AlreadyCompacted => "compacted-already",
+        Reason::Warm { .. } => "still-cached",
+        Reason::Recent { .. } => "short-pause",
+        Reason::Small => "small",
+        Reason::LittleGain { .. } => "little-to-gain",
+        _ => "other",
     }
 }
 
@@ -200,8 +264,8 @@ fn again(reason: Reason, now_ms: i64) -> Option<i64> {
 
 /// What the end of a file says.
 enum Glance {
-    /// Left alone, and until when.
-    Left(Option<i64>),
+    /// Left alone, and why.
+    Left(Reason),
     /// It has to be read.
     Read,
 }
@@ -212,15 +276,20 @@ fn glance(cx: &Context, place: &Place, settings: &IdleSettings) -> Glance {
         return Glance::Read;
     };
     if pause.is_compacted {
-        return Glance::Left(None);
+        return Glance::Left(Reason::AlreadyCompacted);
     }
     let Some(active) = pause.active_ms else {
         return Glance::Read;
     };
-    let needed = pause.cache_ms.unwrap_or(0).max(settings.after_ms);
-    let due = active.saturating_add_unsigned(needed);
-    if due > cx.env.now_ms() {
-        Glance::Left(Some(due))
+    let now = cx.env.now_ms();
+    let left = |needed: u64| {
+        let due = active.saturating_add_unsigned(needed);
+        u64::try_from(due - now).ok().filter(|left| *left > 0)
+    };
+    if let Some(left_ms) = pause.cache_ms.and_then(left) {
+        Glance::Left(Reason::Warm { left_ms })
+    } else if let Some(left_ms) = left(settings.after_ms) {
+        Glance::Left(Reason::Recent { left_ms })
     } else {
         Glance::Read
     }

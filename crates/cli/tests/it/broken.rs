@@ -1,46 +1,18 @@
 //! A configuration that cannot be read: what goes on all the same, and how it is mended.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
 
-use crate::lab::{Lab, NOW_MS, SESSION};
+use crate::lab::{Lab, SESSION};
 
 /// Settings with one mistake in the third line.
 const BROKEN: &str = "[idle]\nenabled = true\nbad = 1\nafter = 1\n";
 
-/// A home with a broken configuration, the session in the folder that commands run in, and a client
-/// that says how it was started.
+/// A home with a broken configuration and a client that says how it was started.
 fn lab() -> Lab {
-    let lab = Lab::new();
+    let lab = Lab::with_client();
     fs::create_dir_all(lab.config().parent().unwrap()).unwrap();
     fs::write(lab.config(), BROKEN).unwrap();
-    let here = lab.home().join("proj").canonicalize().unwrap();
-    let slug: String = here
-        .to_str()
-        .unwrap()
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .collect();
-    let folder = lab.home().join(".claude/projects").join(slug);
-    fs::create_dir(&folder).unwrap();
-    fs::rename(lab.file(), folder.join(format!("{SESSION}.jsonl"))).unwrap();
-    let bin = lab.home().join("bin");
-    fs::create_dir(&bin).unwrap();
-    let client = bin.join("claude");
-    fs::write(&client, "#!/bin/sh\necho started: \"$@\"\nexit 7\n").unwrap();
-    fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
     lab
-}
-
-fn with_client(lab: &Lab, arguments: &[&str]) -> Command {
-    let mut command = lab.command(arguments);
-    let path = format!("{}:/usr/bin:/bin", lab.home().join("bin").display());
-    command.env("PATH", path);
-    // Long after the newest word: with a good file it would be compacted.
-    let now: i64 = NOW_MS.parse().unwrap();
-    command.env("CTXFOLD_TEST_NOW_MS", (now + 86_400_000).to_string());
-    command
 }
 
 #[test]
@@ -51,7 +23,7 @@ fn a_broken_file_keeps_nobody_from_resuming() {
         before.code, 1,
         "other commands name the mistake: {before:?}"
     );
-    let ran = lab.ran(&mut with_client(&lab, &["resume", SESSION]));
+    let ran = lab.a_day_later(&["resume", SESSION]);
     assert_eq!(ran.code, 7, "the client's own code: {ran:?}");
     assert_eq!(ran.stdout, format!("started: --resume {SESSION}\n"));
     assert!(
@@ -66,7 +38,7 @@ fn a_broken_file_keeps_nobody_from_resuming() {
 
     // The same with the mistake mended is compacted: the test above could have failed.
     lab.ctxfold(&["config", "unset", "idle.bad"]).done();
-    let ran = lab.ran(&mut with_client(&lab, &["resume", SESSION]));
+    let ran = lab.a_day_later(&["resume", SESSION]);
     assert_eq!(ran.code, 7, "{ran:?}");
     assert!(ran.stderr.contains("smaller"), "{ran:?}");
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// The generated session's identifier.
 pub(crate) const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 /// The clock of every run.
-pub(crate) const NOW_MS: &str = "1772000000000";
+const NOW_MS: &str = "1772000000000";
 
 /// A run of the binary, with the home folder shown as `HOME`.
 #[derive(Debug)]
@@ -63,6 +63,48 @@ impl Lab {
         lab
     }
 
+    /// A home with the session in the folder that commands run in, and in `bin` a client that says
+    /// how it was started and ends with 7.
+    pub(crate) fn with_client() -> Lab {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let lab = Lab::new();
+        let here = lab.home().join("proj").canonicalize().unwrap();
+        let here = here.to_str().unwrap().chars();
+        let slug: String = here
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .collect();
+        let folder = lab.home().join(".claude/projects").join(slug);
+        fs::create_dir(&folder).unwrap();
+        fs::rename(lab.file(), folder.join(format!("{SESSION}.jsonl"))).unwrap();
+        let client = lab.home().join("bin/claude");
+        fs::create_dir(client.parent().unwrap()).unwrap();
+        fs::write(&client, "#!/bin/sh\necho started: \"$@\"\nexit 7\n").unwrap();
+        fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
+        lab
+    }
+
+    /// Runs with that client on the path, a day later.
+    pub(crate) fn a_day_later(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.command(arguments);
+        let path = format!("{}:/usr/bin:/bin", self.home().join("bin").display());
+        let now: i64 = NOW_MS.parse().unwrap();
+        command
+            .env("PATH", path)
+            .env("CTXFOLD_TEST_NOW_MS", (now + 86_400_000).to_string());
+        self.ran(&mut command)
+    }
+
+    /// Makes this test's own process a client that has the session open; returns its number.
+    pub(crate) fn is_live(&self) -> u32 {
+        let pid = std::process::id();
+        let sessions = self.home().join(".claude/sessions");
+        fs::create_dir_all(&sessions).unwrap();
+        let row = serde_json::json!({"pid": pid, "sessionId": SESSION});
+        fs::write(sessions.join(format!("{pid}.json")), row.to_string()).unwrap();
+        pid
+    }
+
     pub(crate) fn home(&self) -> &Path {
         self.folder.path()
     }
@@ -80,7 +122,7 @@ impl Lab {
     }
 
     /// Gives the session a time of change that does not depend on when the test runs.
-    fn rest(&self) {
+    pub(crate) fn rest(&self) {
         let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_771_999_000);
         let file = fs::File::options().append(true).open(self.file()).unwrap();
         file.set_modified(then).unwrap();

@@ -7,12 +7,14 @@
 )]
 
 mod broken;
+mod clock;
 mod config;
 mod docs;
 mod field;
 mod folded;
 mod journal;
 mod lab;
+mod looks;
 mod model;
 mod numbers;
 mod outputs;
