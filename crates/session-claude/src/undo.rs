@@ -23,12 +23,25 @@ pub(crate) fn undo(session: &Session, stamp: &Stamp) -> Result<Written, Error> {
     let fail = |e| Error::io(path, "failed to read the session", e);
     let mut file = File::open(path).map_err(fail)?;
     let len = session.meta().stamp.len;
-    let (from, tokens) = last_compaction(&file, session)?;
+    let Last {
+        from,
+        tokens,
+        is_ours,
+    } = last_compaction(&file, session)?;
     let mut old = read(&file, from).map_err(fail)?;
     let old_chain = chain(&old, from);
+    let gone = |message: &str| Error::new(ErrorKind::BrokenPairs, message).at(path);
     if old.rows.is_empty() || old_chain.rows.is_empty() || old_chain.lost_tail {
-        let message = "the conversation before the last compaction cannot be read any more";
-        return Err(Error::new(ErrorKind::BrokenPairs, message).at(path));
+        return Err(gone(
+            "the conversation before the last compaction cannot be read any more",
+        ));
+    }
+    // Of ours the gaps were there before, and come back as they were. Where the client compacted,
+    // its summary may be all that is left of the rows that are gone.
+    if !is_ours && !old_chain.gaps.is_empty() {
+        return Err(gone(
+            "rows from before the client's own compaction are gone; only its summary tells of them",
+        ));
     }
     file.seek(SeekFrom::Start(from)).map_err(fail)?;
     let mut since = Vec::new();
@@ -66,9 +79,18 @@ pub(crate) fn undo(session: &Session, stamp: &Stamp) -> Result<Written, Error> {
     })
 }
 
-/// Where the append of the newest compaction that was not taken back began, and the tokens before
-/// it.
-fn last_compaction(file: &File, session: &Session) -> Result<(u64, Option<u64>), Error> {
+/// The newest compaction that was not taken back.
+struct Last {
+    /// Where its append began.
+    from: u64,
+    /// Tokens before it.
+    tokens: Option<u64>,
+    /// Whether it is ours, and not the client's.
+    is_ours: bool,
+}
+
+/// Finds the newest compaction that was not taken back.
+fn last_compaction(file: &File, session: &Session) -> Result<Last, Error> {
     let path = session.path();
     let nothing = || {
         let message = "there is no compaction to take back";
@@ -89,7 +111,11 @@ fn last_compaction(file: &File, session: &Session) -> Result<(u64, Option<u64>),
             Some((_, from)) if *from <= row.offset => *from,
             _ => row.offset,
         };
-        return Ok((from, boundary.pre_tokens));
+        return Ok(Last {
+            from,
+            tokens: boundary.pre_tokens,
+            is_ours: boundary.mark.is_some(),
+        });
     }
 }
 

@@ -11,3 +11,4 @@ mod scan;
 mod session;
 mod store;
 mod tail;
+mod undo;
