@@ -50,9 +50,8 @@ const HEAD: &str = "\
 What each command says of itself. This page is made by the test `docs_are_current`; after a change,
 run `UPDATE=1 cargo test -p ctxfold --test it docs_are_current`.
 
-Everything that reports takes `--json`: one object with the format's version in `v`. New keys may
-come without a new version; a key that changes its meaning gets one. Standard output is data,
-standard error is talk. Exit codes are in [exit-codes.md](exit-codes.md).
+Every report takes `--json`; its keys are in [json.md](json.md). Standard output is data, standard
+error is talk. Exit codes are in [exit-codes.md](exit-codes.md).
 
 ";
 
@@ -170,6 +169,7 @@ fn links_and_named_tests_are_there() {
         "README.md",
         "docs/exit-codes.md",
         "docs/cli.md",
+        "docs/json.md",
         "docs/formats/journal.md",
     ] {
         let path = root().join(page);
