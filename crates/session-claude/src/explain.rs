@@ -19,12 +19,13 @@ pub fn explain(code: Code) -> &'static str {
         Code::SplicedLine => {
             "Two writes ran into each other: a row stops in the middle and another one begins on \
              the same line. The second row is whole and was read; of the first only a fragment is \
-             left. A client may skip both. `repair` writes a copy in which the whole row stands on \
-             a line of its own."
+             left. A client may skip both. `repair` appends the whole row again, on a line of its \
+             own; the damaged line stays as it is."
         }
         Code::GluedLines => {
             "Several whole rows stand on one line, because a line end was lost. All of them were \
-             read. A client may skip the line; `repair` writes a copy with one row a line."
+             read. A client may skip the line; `repair` appends its rows again, each on a line of \
+             its own, and leaves the line as it is."
         }
         Code::NulRun => {
             "A run of NUL bytes, as a crash leaves behind when the file had grown but its content \
@@ -50,7 +51,7 @@ pub fn explain(code: Code) -> &'static str {
         }
         Code::CarriageReturns => {
             "Lines end with CR LF, as after a conversion on Windows. Clients read that; what we \
-             append ends with LF, which they read as well."
+             append ends as the newest lines do."
         }
         Code::NoFinalNewline => {
             "The last row is whole, but its line end is missing. The client adds one before it \

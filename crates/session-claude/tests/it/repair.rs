@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ctxfold_session_claude::{CommitOptions, ErrorKind, Options, Session, Stamp, check};
+use ctxfold_session_claude::{
+    Code, CommitOptions, ErrorKind, Options, Session, Stamp, check, explain,
+};
 
 const SESSION: &str = "3f2a91c0-0000-4000-8000-000000000001";
 
@@ -116,6 +118,34 @@ fn glued_rows_are_written_again() {
         l.starts_with('{') && l.contains("\"uuid\":\"u2\"") && l.matches("\"uuid\"").count() == 1
     });
     assert_eq!(whole.count(), 1);
+}
+
+/// What `explain` says of both.
+#[test]
+fn a_repair_appends_and_keeps_the_line_ends() {
+    for code in Code::ALL {
+        assert!(!explain(*code).contains("writes a copy"), "{code:?}");
+    }
+    assert!(explain(Code::CarriageReturns).contains("ends as the newest lines do"));
+    let dir = tempfile::tempdir().unwrap();
+    for end in ["\n", "\r\n"] {
+        let text = [
+            user("u1", None, 1, "one"),
+            answer("a1", "u1", 2, "two") + &user("u2", Some("a1"), 3, "three"),
+            answer("a2", "u2", 4, "four"),
+            String::new(),
+        ];
+        let path = file(dir.path(), &text.join(end));
+        assert_eq!(repaired(&path), ["one", "two", "three", "four"]);
+        let all = std::fs::read_to_string(&path).unwrap();
+        let appended = all.strip_prefix(&text.join(end)).unwrap();
+        assert!(appended.lines().count() >= 2, "{appended}");
+        let line_ends = |line: &str| line.ends_with("\r\n") == (end == "\r\n");
+        assert!(
+            appended.split_inclusive('\n').all(line_ends),
+            "{appended:?}"
+        );
+    }
 }
 
 #[test]
