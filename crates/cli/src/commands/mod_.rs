@@ -41,11 +41,13 @@ impl Args {
 }
 
 fn compact(cx: &Context) -> CommandResult {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     std::io::stdin()
         .take(LARGEST)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(|e| CommandError::input(format!("failed to read standard input: {e}")))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = mod_session::well_formed(&text);
     let session = env::var("CLAUDE_CODE_SESSION_ID").unwrap_or_default();
     let handed = mod_session::read(&text, &session)?;
     let wish = wish(cx, &handed);

@@ -1,5 +1,5 @@
-//! The monitor and the status line of the built binary: the black-box table, hostile files, and the
-//! complaints that users of other monitors had.
+//! The monitor, the status line and the plugins' machine interface of the built binary: the black-box
+//! table, hostile files, and the complaints that users of other monitors had.
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 #![expect(clippy::float_cmp, reason = "percentages are whole here")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
@@ -8,6 +8,7 @@ mod call;
 mod clients;
 mod complaints;
 mod hostile;
+mod mods;
 mod readings;
 mod runner;
 mod table;

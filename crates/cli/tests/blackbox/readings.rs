@@ -16,7 +16,7 @@ fn stamp(ago: u64) -> String {
 }
 
 /// A row of Claude Code's for an answer that sent so many tokens.
-fn answer(tokens: u64, ago: u64) -> Value {
+pub(crate) fn answer(tokens: u64, ago: u64) -> Value {
     json!({ "type": "assistant", "uuid": format!("u{tokens}"), "sessionId": "s",
         "timestamp": stamp(ago), "cwd": "/home/dev/proj",
         "message": { "id": "m", "role": "assistant", "model": "claude-sonnet-4-5-20250929",
@@ -39,7 +39,7 @@ fn write(path: &Path, rows: &[Value]) {
 }
 
 /// A session `s` of Claude Code, where the client would keep it.
-fn session(lab: &Lab, rows: &[Value]) -> std::path::PathBuf {
+pub(crate) fn session(lab: &Lab, rows: &[Value]) -> std::path::PathBuf {
     let path = lab.path("home/.claude/projects/-home-dev-proj/s.jsonl");
     write(&path, rows);
     path
