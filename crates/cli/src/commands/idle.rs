@@ -186,7 +186,7 @@ pub(crate) struct ModIdle {
     #[arg(long)]
     after: u64,
 
-    /// Seconds since the last answer, where the mod saw it itself
+    /// Seconds since the session's last request, where the mod saw it itself
     #[arg(long)]
     idle_seconds: Option<u64>,
 }
@@ -197,15 +197,13 @@ impl ModIdle {
             .ok_or_else(|| CommandError::input("CLAUDE_CODE_SESSION_ID is not set"))?;
         let place = agent::locate(&cx.env, Some(&id), Some(Agent::Claude))?;
         let pause = agent::pause(&place)?;
-        let idle_ms = self
-            .idle_seconds
-            .map(|s| s.saturating_mul(1000))
-            .or_else(|| {
-                // Not the newest row: a client that resumes has written some already.
-                pause
-                    .answered_ms
-                    .map(|at| u64::try_from(cx.env.now_ms() - at).unwrap_or(0))
-            });
+        // Not the newest row: a client that resumes has written some already.
+        let answered = pause.answered_ms;
+        let by_file = answered.map(|at| u64::try_from(cx.env.now_ms() - at).unwrap_or(0));
+        // The mod knows of requests that were cut before an answer was written, and of no answer in
+        // another process. The shorter pause is the one: a warm cache is not to be broken.
+        let by_mod = self.idle_seconds.map(|s| s.saturating_mul(1000));
+        let idle_ms = by_file.into_iter().chain(by_mod).min();
         let cache_ms = pause.cache_ms.unwrap_or(IdleSettings::default().cache_ms);
         let after_ms = self.after.saturating_mul(60_000);
         let reason = match idle_ms {
