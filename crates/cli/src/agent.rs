@@ -431,7 +431,7 @@ impl Conversation {
     pub(crate) fn is_live(&self, env: &Env) -> CommandResult<bool> {
         match &self.read {
             Read::Claude(_) => Ok(live_pid(env, &self.place, &self.about().id)?.is_some()),
-            Read::Codex(thread) => Ok(thread.is_held()),
+            Read::Codex(thread) => Ok(thread.is_live(env.now_ms())),
         }
     }
 
@@ -439,7 +439,7 @@ impl Conversation {
     /// reason that is known before a plan is made.
     pub(crate) fn refuse_live(&self, env: &Env) -> CommandResult {
         if let Read::Codex(thread) = &self.read {
-            return Ok(thread.writable()?);
+            return Ok(thread.writable(env.now_ms())?);
         }
         let Some(pid) = live_pid(env, &self.place, &self.about().id)? else {
             return Ok(());

@@ -112,7 +112,7 @@ fn simple(command: &str) -> Option<Activity> {
         ["sed", "-n", range, path] => {
             let (start, end) = range.strip_suffix('p')?.split_once(',')?;
             let (start, end): (u64, u64) = (start.parse().ok()?, end.parse().ok()?);
-            let lines = Some((end + 1).checked_sub(start)?);
+            let lines = Some(end.checked_add(1)?.checked_sub(start)?);
             read(path, Some(Span { start, lines }))
         }
         ["ls"] => Some(Activity::List {

@@ -2,6 +2,7 @@
 //! the projection where it was asked for.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -9,12 +10,12 @@ use sha2::{Digest, Sha256};
 
 use crate::effects::{Effects, Real, Step};
 use crate::lease::{self, Lease};
+use crate::live::Live;
 use crate::project::Projection;
-use crate::write::{Turn, hex};
-use crate::{Error, ErrorKind};
+use crate::write::{self, Turn, hex};
+use crate::{Error, ErrorKind, Stamp, files, undo};
 
-/// Where the system does not tell who has a file open, a thread without leases is left alone for
-/// this long after its last change.
+/// A thread without leases is left alone for this long after its last change.
 const RECENT: Duration = Duration::from_mins(1);
 
 /// The state of a file when it was read.
@@ -48,6 +49,8 @@ pub struct Append {
     /// Whether clients without leases may have the thread.
     pub(crate) leaseless: bool,
     pub(crate) now_ms: i64,
+    /// For a turn that takes this one back.
+    pub(crate) spare: Stamp,
     pub(crate) projection: Projection,
 }
 
@@ -116,7 +119,8 @@ impl Append {
     /// # Errors
     /// Refuses when a client holds the thread, when the file changed or may not be written, and
     /// when the projection was asked for and cannot be brought forward. The rollout is as it was
-    /// before then.
+    /// before then. [`ErrorKind::Overtaken`] is no refusal: somebody wrote at the same moment, and
+    /// the message says what stands in the file.
     pub fn commit(self, options: &CommitOptions) -> Result<Receipt, Error> {
         self.commit_with(options, &mut Real)
     }
@@ -150,9 +154,8 @@ impl Append {
     ) -> Result<Receipt, Error> {
         step(effects, Step::Compare)?;
         self.compare()?;
-        let mut file = OpenOptions::new()
-            .append(true)
-            .open(&self.path)
+        let mut open = OpenOptions::new();
+        let mut file = files::open_own(open.read(true).append(true), &self.path)
             .map_err(|e| Error::io(&self.path, "failed to open the rollout for writing", e))?;
         let layout = self.turn.layout.as_ref().filter(|_| options.project);
         let len_after = self.expected.len + self.turn.bytes.len() as u64;
@@ -178,11 +181,18 @@ impl Append {
                 .insert(transaction, layout, start, len_after)?;
         }
         step(effects, Step::Append)?;
-        self.append(&mut file, effects)?;
+        self.append(&mut file, &self.turn.bytes, effects)?;
         step(effects, Step::Sync)?;
-        file.sync_data()
-            .map_err(|e| Error::io(&self.path, "failed to bring the lines to the disk", e))?;
-        if options.keep_mtime
+        if let Err(source) = file.sync_data() {
+            let error = Error::io(&self.path, "failed to bring the lines to the disk", source);
+            return Err(self.take_back(&mut file, &self.turn.bytes, error));
+        }
+        if self.is_overtaken(&file)? {
+            drop(transaction);
+            return Err(self.give_back(&mut file, effects));
+        }
+        // A client without leases is known by the time of its last change: ours is none.
+        if (options.keep_mtime || self.leaseless)
             && let Some(modified) = self.expected.modified
         {
             // The time is a convenience; the append stands without it.
@@ -205,14 +215,7 @@ impl Append {
 
     fn compare(&self) -> Result<(), Error> {
         if self.leaseless {
-            let live = lease::has_writer(&self.path).unwrap_or_else(|| self.changed_recently());
-            if live {
-                return Err(Error::new(
-                    ErrorKind::Live,
-                    "a client without leases has this thread open",
-                )
-                .at(&self.path));
-            }
+            refuse_leaseless(&self.path, self.expected, self.now_ms)?;
         }
         if FileStamp::of(&self.path)? != self.expected {
             return Err(
@@ -223,32 +226,114 @@ impl Append {
         Ok(())
     }
 
-    fn changed_recently(&self) -> bool {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(self.now_ms.max(0) as u64);
-        self.expected
-            .modified
-            .is_none_or(|at| now.duration_since(at).map_or(true, |age| age < RECENT))
-    }
-
-    fn append(&self, file: &mut File, effects: &mut dyn Effects) -> Result<(), Error> {
-        let len_before = self.expected.len;
-        match effects.append(file, &self.turn.bytes) {
+    fn append(
+        &self,
+        file: &mut File,
+        bytes: &[u8],
+        effects: &mut dyn Effects,
+    ) -> Result<(), Error> {
+        match effects.append(file, bytes) {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => Err(stopped(Step::Append)),
             Err(source) => {
                 let error = Error::io(&self.path, "failed to append to the rollout", source);
-                // Under the lease nobody else wrote: what is behind the old end is ours.
-                match file.set_len(len_before) {
-                    Ok(()) => Err(error),
-                    Err(e) => Err(Error::io(
-                        &self.path,
-                        format!("failed to take back what was appended behind byte {len_before}"),
-                        e,
-                    )),
-                }
+                Err(self.take_back(file, bytes, error))
             }
         }
     }
+
+    /// Cuts off what was written of an append that failed, where nothing else stands there.
+    fn take_back(&self, file: &mut File, bytes: &[u8], error: Error) -> Error {
+        let len_before = self.expected.len;
+        let left = |text: String| Error::new(ErrorKind::Overtaken, text).at(&self.path);
+        match behind(file, len_before) {
+            Ok(found) if bytes.starts_with(&found) => match file.set_len(len_before) {
+                Ok(()) => error,
+                Err(e) => left(format!(
+                    "{error}; what was appended behind byte {len_before} could not be taken back: {e}"
+                )),
+            },
+            Ok(_) => left(format!(
+                "{error}; somebody else wrote behind byte {len_before} meanwhile, so everything                  there was left as it is"
+            )),
+            Err(e) => left(format!(
+                "{error}; what stands behind byte {len_before} cannot be read, so it was left: {e}"
+            )),
+        }
+    }
+
+    /// Whether lines of somebody else came between the comparison and ours: the client would pass
+    /// over them, because they stand before our history.
+    fn is_overtaken(&self, file: &File) -> Result<bool, Error> {
+        let found = behind(file, self.expected.len).map_err(|e| {
+            let text = format!("the turn was appended, but cannot be read again: {e}");
+            Error::new(ErrorKind::Overtaken, text).at(&self.path)
+        })?;
+        Ok(!found.starts_with(&self.turn.bytes))
+    }
+
+    /// Takes the turn back by another one, which holds the whole conversation with the lines that
+    /// came between. Returns what to say.
+    fn give_back(&self, file: &mut File, effects: &mut dyn Effects) -> Error {
+        let text = "a client wrote to the thread at the same moment";
+        let error = |more: String| {
+            Error::new(ErrorKind::Overtaken, format!("{text}; {more}")).at(&self.path)
+        };
+        let hidden = |e: Error| {
+            error(format!(
+                "what it wrote behind byte {} is not part of the next request until you run \
+                 `ctxfold undo`: {e}",
+                self.expected.len
+            ))
+        };
+        let bytes = match self.turn_back() {
+            Ok(bytes) => bytes,
+            Err(e) => return hidden(e),
+        };
+        match self.append(file, &bytes, effects) {
+            Ok(()) => error(
+                "the compaction was taken back, and the next request holds everything".to_owned(),
+            ),
+            Err(e) => hidden(e),
+        }
+    }
+
+    fn turn_back(&self) -> Result<Vec<u8>, Error> {
+        let live = Live::read(&self.home, &self.path)?;
+        let ours = live.begin.as_ref().filter(|begin| begin.place.depth == 0);
+        let ours = ours.filter(|begin| begin.place.start >= self.expected.len);
+        let ours = ours.ok_or_else(|| {
+            Error::new(ErrorKind::Changed, "the turn is not found again").at(&self.path)
+        })?;
+        let former = undo::without(&self.home, &live, ours)?;
+        Ok(write::turn(&live, &former.carried(), &self.spare).bytes)
+    }
+}
+
+/// What stands in a file behind a byte.
+fn behind(file: &File, from: u64) -> std::io::Result<Vec<u8>> {
+    let len = file.metadata()?.len();
+    let mut bytes = vec![0; usize::try_from(len.saturating_sub(from)).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut bytes, from)?;
+    Ok(bytes)
+}
+
+/// Refuses where a client without leases may have the rollout: somebody has it open for writing,
+/// or changed it a moment ago. The system does not show every process.
+pub(crate) fn refuse_leaseless(path: &Path, stamp: FileStamp, now_ms: i64) -> Result<(), Error> {
+    let refuse = |text: &str| Err(Error::new(ErrorKind::Live, text).at(path));
+    if lease::has_writer(path) == Some(true) {
+        return refuse("a client without leases has this thread open");
+    }
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms.max(0).cast_unsigned());
+    // A time that lies ahead says nothing.
+    let age = stamp.modified.map(|at| now.duration_since(at));
+    if age.is_none_or(|age| age.is_ok_and(|age| age < RECENT)) {
+        return refuse(
+            "a client without leases may have this thread open: it changed a moment ago",
+        );
+    }
+    Ok(())
 }
 
 fn step(effects: &mut dyn Effects, step: Step) -> Result<(), Error> {

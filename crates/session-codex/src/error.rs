@@ -31,8 +31,14 @@ pub enum ErrorKind {
     ReadOnly,
     /// Refused: a history mode that this crate does not know.
     UnknownHistoryMode,
-    /// Refused: the last line of a paginated rollout has no ordinal.
+    /// Refused: the last line of a paginated rollout has no ordinal that others could follow.
     MissingOrdinal,
+    /// Refused: the file's name, its first line and the store do not name the same thread.
+    WrongThread,
+    /// Refused: what the thread hangs on, a place in another rollout, is not there.
+    BaseMissing,
+    /// Refused: a line, or what a compressed rollout unpacks to, is too long to be held.
+    TooLong,
     /// Refused: the last line is torn and cannot be completed safely.
     TornTail,
     /// Refused: the projection disagrees with the rollout.
@@ -55,6 +61,8 @@ pub enum ErrorKind {
     NothingToGain,
     /// Refused: the disk is full.
     DiskFull,
+    /// Somebody else wrote to the rollout at the same moment; the message says what stands there.
+    Overtaken,
 }
 
 /// A failure: its kind, what was being done, the path and the cause.
@@ -136,6 +144,7 @@ impl Error {
                 | ErrorKind::BadAddress
                 | ErrorKind::BadPlan
                 | ErrorKind::Store
+                | ErrorKind::Overtaken
         )
     }
 
@@ -151,7 +160,7 @@ impl Error {
                 "close Codex and wait a minute, or run `codex app-server daemon stop`"
             }
             ErrorKind::CoordinationBusy | ErrorKind::StoreBusy | ErrorKind::Changed => "try again",
-            ErrorKind::Live => "close Codex, then try again",
+            ErrorKind::Live => "close Codex, wait a minute, then try again",
             ErrorKind::Archived => "run `codex unarchive` with the thread's id first",
             ErrorKind::Compressed => "resume the thread in Codex once: that unpacks it",
             ErrorKind::Missing => "put the rollout back where the store expects it",
@@ -162,6 +171,12 @@ impl Error {
             ErrorKind::MissingOrdinal => {
                 "Codex cannot resume this thread either: restore the rollout's last line"
             }
+            ErrorKind::WrongThread => "give the rollout the name that Codex gave it",
+            ErrorKind::BaseMissing => "put the rollout back that the thread was forked from",
+            ErrorKind::TooLong => {
+                "`ctxfold check` says which line; Codex itself may still resume it"
+            }
+            ErrorKind::Overtaken => "close Codex, then look with `ctxfold check`",
             ErrorKind::TornTail => "resume the thread in Codex once: that completes the line",
             ErrorKind::ProjectionBroken => {
                 "close Codex and move thread_history_1.sqlite away: Codex rebuilds it when it resumes"

@@ -80,6 +80,16 @@ const CODES: &[(&str, Severity, &str)] = &[
         "A line is no JSON object with a type. Codex skips it, and so does every reader here.",
     ),
     (
+        "line-too-long",
+        Severity::Error,
+        "A line is longer than 256 MB, more than is held of one. It is passed over, and where it is part of the conversation nothing is written.",
+    ),
+    (
+        "thread-mismatch",
+        Severity::Error,
+        "The file's name, its first line and the store do not name the same thread. Nothing is written: a lock is taken by that name.",
+    ),
+    (
         "unknown-line",
         Severity::Info,
         "A line of a type that this version does not know, probably from a newer Codex. It is kept and left alone.",
@@ -92,7 +102,7 @@ const CODES: &[(&str, Severity, &str)] = &[
     (
         "ordinal-missing",
         Severity::Error,
-        "A line of a paginated rollout has no ordinal. Where it is the last line, Codex cannot resume the thread.",
+        "A line of a paginated rollout has no ordinal that another could follow. Where it is the last line, Codex cannot resume the thread.",
     ),
     (
         "ordinal-gap",
@@ -112,7 +122,7 @@ const CODES: &[(&str, Severity, &str)] = &[
     (
         "base-missing",
         Severity::Error,
-        "The thread was forked from or reverted to a place in another rollout that is not there. What came before it cannot be read.",
+        "The thread was forked from or reverted to a place in another rollout that is not there. What came before it cannot be read, so nothing is written unless the thread was compacted since.",
     ),
     (
         "client-untested",

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::chain::Rollout;
+use crate::chain::{self, Rollout};
 use crate::lines::{self, Backward, Extent};
 use crate::project::{self, Cursor, Schema};
 use crate::store::open_read_only;
@@ -150,15 +150,7 @@ pub fn check(store: &Store, path: &Path) -> Result<Vec<Finding>, Error> {
         torn_at: None,
         findings: &mut findings,
     };
-    let io = |e| Error::io(path, "failed to read the rollout", e);
-    if rollout.compressed {
-        let file = File::open(path).map_err(io)?;
-        let decoder = zstd::Decoder::new(file).map_err(io)?;
-        lines::stream(decoder, 0, &mut |e, b| checker.line(e, b)).map_err(io)?;
-    } else {
-        let visit = &mut |e: Extent, b: &[u8]| checker.line(e, b);
-        lines::forward(&rollout.file, 0, rollout.len, visit).map_err(io)?;
-    }
+    rollout.lines(0, rollout.len, &mut |e, b| checker.line(e, b))?;
     let (next, torn_at, turns) = (checker.next, checker.torn_at, checker.turns);
     findings.extend(state(store, &rollout));
     let of_store = projection(store, &rollout, next, torn_at);
@@ -209,7 +201,7 @@ pub fn glance(store: &Store, path: &Path) -> Result<Vec<Finding>, Error> {
     findings.extend(projection(
         store,
         &rollout,
-        last.map(|n| n.saturating_add(1)),
+        last.and_then(|n| n.checked_add(1)),
         torn_at,
     ));
     Ok(findings)
@@ -227,11 +219,31 @@ fn state(store: &Store, rollout: &Rollout) -> Vec<Finding> {
     {
         findings.push(Finding::new("archived", "the thread is archived"));
     }
+    findings.extend(rollout.id_problem().map(mismatch));
+    findings.extend(base_problem(store, rollout));
     if lease::is_held(store.home(), &rollout.meta.id) {
         let text = "a running client has the thread";
         findings.push(Finding::new("lease-held", text));
     }
     findings
+}
+
+/// That the names of a thread do not agree.
+pub(crate) fn mismatch(why: String) -> Finding {
+    Finding::new("thread-mismatch", why)
+}
+
+/// What is wrong with the rollouts that a thread hangs on.
+fn base_problem(store: &Store, rollout: &Rollout) -> Option<Finding> {
+    rollout.meta.history_base.as_ref()?;
+    let mut chain = vec![Rollout::open(&rollout.path).ok()?];
+    loop {
+        match chain::parent(store.home(), &chain) {
+            Ok(Some(parent)) => chain.push(parent),
+            Ok(None) => return None,
+            Err(finding) => return Some(finding),
+        }
+    }
 }
 
 /// What of the store of projections stands in its write-ahead log alone.
@@ -282,6 +294,10 @@ impl Checker<'_> {
             self.findings.push(finding);
         };
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        if extent.is_too_long() {
+            find("line-too-long", format!("a line of {} bytes", extent.len()));
+            return true;
+        }
         let Some(line) = Line::parse(bytes) else {
             if extent.terminated {
                 find("bad-line", "the line cannot be read".to_owned());
@@ -305,16 +321,22 @@ impl Checker<'_> {
         match (line.ordinal, self.next) {
             (None, _) => find("ordinal-missing", "the line has no ordinal".to_owned()),
             (Some(n), Some(next)) if n > next => {
-                find("ordinal-gap", format!("ordinal {n} follows {}", next - 1));
+                find("ordinal-gap", format!("ordinal {n} where {next} should be"));
             }
             (Some(n), Some(next)) if n < next => {
                 find("ordinal-duplicate", format!("ordinal {n} comes again"));
             }
             _ => {}
         }
-        self.next = line
-            .ordinal
-            .map_or(self.next, |n| Some(n.saturating_add(1)));
+        if let Some(ordinal) = line.ordinal {
+            self.next = ordinal.checked_add(1);
+            if self.next.is_none() {
+                find(
+                    "ordinal-missing",
+                    format!("nothing can follow ordinal {ordinal}"),
+                );
+            }
+        }
         true
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{Error, ErrorKind};
+use crate::chain::is_uuid;
+use crate::{Error, ErrorKind, files};
 
 /// How long a client may hold the coordination lock before we give up: it does so for
 /// milliseconds.
@@ -21,17 +22,20 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Lease {
     folder: PathBuf,
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 impl Lease {
     /// Takes the lease.
     pub(crate) fn take(home: &Path, thread: &str) -> Result<Lease, Error> {
         let folder = folder(home);
+        let path = lock_of(&folder, thread).ok_or_else(|| {
+            let text = format!("the identifier {thread:?} is no UUID, so it names no lock");
+            Error::new(ErrorKind::WrongThread, text)
+        })?;
         fs::create_dir_all(&folder)
             .map_err(|e| Error::io(&folder, "failed to make the folder of the locks", e))?;
         let coordination = coordinate(&folder)?;
-        let path = folder.join(format!("{thread}.lock"));
         for _ in 0..TRIES {
             let file = open(&path)?;
             if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -41,14 +45,9 @@ impl Lease {
                 );
             }
             // Somebody may have removed the file between opening and locking it.
-            let ours = file.metadata().map(|m| m.ino()).ok();
-            if ours.is_some() && ours == fs::metadata(&path).map(|m| m.ino()).ok() {
+            if is_at(&file, &path) {
                 drop(coordination);
-                return Ok(Lease {
-                    folder,
-                    path,
-                    _file: file,
-                });
+                return Ok(Lease { folder, path, file });
             }
         }
         Err(Error::new(ErrorKind::CoordinationBusy, "the lock keeps being replaced").at(&path))
@@ -57,49 +56,82 @@ impl Lease {
     /// Gives the lease back as the client does.
     pub(crate) fn release(self) {
         if let Ok(coordination) = coordinate(&self.folder) {
-            drop(fs::remove_file(&self.path));
+            if is_at(&self.file, &self.path) {
+                drop(fs::remove_file(&self.path));
+            }
             drop(self);
             drop(coordination);
         }
     }
 }
 
-/// Whether a running client holds the thread. Takes nothing and makes nothing.
+/// Whether a running client holds the thread. Takes nothing and makes nothing: it is asked under
+/// the coordination lock, for which a client waits, so that no client's own attempt fails.
 pub(crate) fn is_held(home: &Path, thread: &str) -> bool {
-    let path = folder(home).join(format!("{thread}.lock"));
-    let Ok(file) = File::open(path) else {
+    let folder = folder(home);
+    let Some(path) = lock_of(&folder, thread) else {
         return false;
     };
-    flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+    let Ok(file) = files::open_own(OpenOptions::new().read(true), &path) else {
+        return false;
+    };
+    let coordination = folder.join(COORDINATION);
+    let coordination = match files::open_own(OpenOptions::new().read(true), &coordination) {
+        // Whoever takes or drops a lease for so long is at work.
+        Ok(held) if wait_for(&held).is_err() => return true,
+        other => other.ok(),
+    };
+    let held = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+    drop(file);
+    drop(coordination);
+    held
 }
+
+const COORDINATION: &str = ".coordination.lock";
 
 fn folder(home: &Path) -> PathBuf {
     home.join("thread-writer-locks")
 }
 
+/// The lock of a thread. The identifier comes from a file and becomes a part of a path.
+fn lock_of(folder: &Path, thread: &str) -> Option<PathBuf> {
+    is_uuid(thread).then(|| folder.join(format!("{thread}.lock")))
+}
+
+/// Whether an open file is the one at a path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let ours = file.metadata().map(|m| (m.dev(), m.ino()));
+    let there = fs::symlink_metadata(path).map(|m| (m.dev(), m.ino()));
+    matches!((ours, there), (Ok(ours), Ok(there)) if ours == there)
+}
+
 fn open(path: &Path) -> Result<File, Error> {
-    OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(|e| Error::io(path, "failed to open the lock", e))
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    files::open_own(&mut options, path).map_err(|e| Error::io(path, "failed to open the lock", e))
 }
 
 fn coordinate(folder: &Path) -> Result<File, Error> {
-    let path = folder.join(".coordination.lock");
+    let path = folder.join(COORDINATION);
     let file = open(&path)?;
+    match wait_for(&file) {
+        Ok(()) => Ok(file),
+        Err(error) => Err(error.at(&path)),
+    }
+}
+
+/// Takes the coordination lock, which nobody holds for long.
+fn wait_for(file: &File) -> Result<(), Error> {
     for _ in 0..TRIES {
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            return Ok(file);
+        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok(());
         }
         pause();
     }
     Err(Error::new(
         ErrorKind::CoordinationBusy,
         "a client is taking or dropping a lease",
-    )
-    .at(&path))
+    ))
 }
 
 #[expect(
@@ -187,6 +219,72 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::CoordinationBusy);
         drop(held);
         Lease::take(home.path(), THREAD).unwrap().release();
+    }
+
+    #[test]
+    fn an_identifier_that_is_no_uuid_names_no_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let victim = home.path().join("proj/Cargo.lock");
+        fs::create_dir_all(victim.parent().unwrap()).unwrap();
+        fs::write(&victim, "precious").unwrap();
+        for id in [
+            "../proj/Cargo",
+            "",
+            "01a22eb2",
+            "../../../../../../../../../../etc/pw",
+        ] {
+            let error = Lease::take(home.path(), id).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::WrongThread, "{id:?}");
+            assert!(!is_held(home.path(), id));
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!folder(home.path()).exists(), "nothing was made either");
+    }
+
+    /// A pipe would hang, and a link would lock and remove what somebody else owns.
+    #[test]
+    fn only_a_file_is_a_lock() {
+        for planted in ["link", "pipe"] {
+            for name in [format!("{THREAD}.lock"), COORDINATION.to_owned()] {
+                let home = tempfile::tempdir().unwrap();
+                let target = home.path().join("target");
+                fs::write(&target, "precious").unwrap();
+                fs::create_dir_all(folder(home.path())).unwrap();
+                let path = folder(home.path()).join(&name);
+                if planted == "link" {
+                    std::os::unix::fs::symlink(&target, &path).unwrap();
+                } else {
+                    let mode = rustix::fs::Mode::from_bits_truncate(0o600);
+                    rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+                }
+                let error = Lease::take(home.path(), THREAD).unwrap_err();
+                assert_eq!(error.path(), Some(path.as_path()), "{planted} {name}");
+                assert!(!is_held(home.path(), THREAD));
+                assert!(fs::symlink_metadata(&path).is_ok(), "{planted} {name}");
+                assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+            }
+        }
+    }
+
+    /// A client takes the coordination lock and then tries its lease once. It must never find the
+    /// probe there.
+    #[test]
+    fn asking_is_done_under_the_coordination_lock() {
+        let home = tempfile::tempdir().unwrap();
+        drop(Lease::take(home.path(), THREAD).unwrap());
+        let coordination = coordinate(&folder(home.path())).unwrap();
+        let asking = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| is_held(home.path(), THREAD));
+            let lock = open(&folder(home.path()).join(format!("{THREAD}.lock"))).unwrap();
+            for _ in 0..200 {
+                flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+                flock(&lock, FlockOperation::Unlock).unwrap();
+                std::thread::yield_now();
+            }
+            drop(coordination);
+            asked.join().unwrap()
+        });
+        assert!(!asking);
     }
 
     #[test]

@@ -55,6 +55,7 @@ mod append;
 mod chain;
 mod effects;
 mod error;
+mod files;
 mod findings;
 mod health;
 mod item;

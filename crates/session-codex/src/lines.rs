@@ -1,5 +1,6 @@
 //! Lines of a file: found from its end without reading what lies before, and read from a place on.
-//! A line may have any length.
+//! A line may have any length; of one that is too long, and of a run of zeros, only the beginning is
+//! held.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,6 +9,8 @@ use std::os::unix::fs::FileExt;
 const CHUNK: u64 = 256 * 1024;
 /// Bytes of a line's beginning that decide over its kind.
 const HEAD: usize = 512;
+/// The longest line that is held, in bytes.
+pub(crate) const LONGEST: u64 = 256 * 1024 * 1024;
 
 /// Where a line stands in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,11 @@ impl Extent {
     /// Bytes of the line with its line break.
     pub(crate) fn len(&self) -> u64 {
         self.end - self.start
+    }
+
+    /// Whether only its beginning is held, whatever it is.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.len() > LONGEST
     }
 }
 
@@ -117,9 +125,14 @@ pub(crate) fn head(file: &File, extent: Extent) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A whole line without its line break.
+/// A whole line without its line break. Of a line that is too long, or that begins with a zero and
+/// so is no JSON, the beginning.
 pub(crate) fn read(file: &File, extent: Extent) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; extent.len() as usize];
+    let mut bytes = head(file, extent)?;
+    if extent.is_too_long() || bytes.first() == Some(&0) {
+        return Ok(bytes);
+    }
+    bytes.resize(extent.len() as usize, 0);
     file.read_exact_at(&mut bytes, extent.start)?;
     trim(&mut bytes);
     Ok(bytes)
@@ -135,7 +148,8 @@ fn trim(bytes: &mut Vec<u8>) {
 }
 
 /// Calls `visit` with each line from `start` to `end`, which must be the starts of lines, until it
-/// returns `false`. The line break is not in the bytes.
+/// returns `false`. The line break is not in the bytes. Of what [`read`] does not hold, the bytes
+/// are the beginning.
 pub(crate) fn forward(
     file: &File,
     start: u64,
@@ -152,6 +166,15 @@ pub(crate) fn stream(
     start: u64,
     visit: &mut dyn FnMut(Extent, &[u8]) -> bool,
 ) -> io::Result<()> {
+    stream_up_to(LONGEST, source, start, visit)
+}
+
+fn stream_up_to(
+    longest: u64,
+    source: impl Read,
+    start: u64,
+    visit: &mut dyn FnMut(Extent, &[u8]) -> bool,
+) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(CHUNK as usize, source);
     let mut at = start;
     let mut line = Vec::new();
@@ -159,27 +182,64 @@ pub(crate) fn stream(
         line.clear();
         // One huge line must not keep its memory for the rest of the file.
         line.shrink_to(4 * CHUNK as usize);
-        let len = reader.read_until(b'\n', &mut line)? as u64;
+        let (len, terminated) = next_line(longest, &mut reader, &mut line)?;
         if len == 0 {
             return Ok(());
         }
         let extent = Extent {
             start: at,
             end: at + len,
-            terminated: line.last() == Some(&b'\n'),
+            terminated,
         };
         at += len;
-        trim(&mut line);
+        if line.len() as u64 == len {
+            trim(&mut line);
+        }
         if !visit(extent, &line) {
             return Ok(());
         }
     }
 }
 
+/// Reads to the end of a line and says how long it is, and whether it ends in a line break.
+fn next_line(
+    longest: u64,
+    reader: &mut impl BufRead,
+    line: &mut Vec<u8>,
+) -> io::Result<(u64, bool)> {
+    let mut len = 0;
+    loop {
+        let chunk = match reader.fill_buf() {
+            Ok(chunk) => chunk,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        if chunk.is_empty() {
+            return Ok((len, false));
+        }
+        let end = memchr::memchr(b'\n', chunk);
+        let part = &chunk[..end.map_or(chunk.len(), |at| at + 1)];
+        len += part.len() as u64;
+        if len > longest || line.first().or(part.first()) == Some(&0) {
+            line.truncate(HEAD);
+            let room = HEAD - line.len();
+            line.extend_from_slice(&part[..part.len().min(room)]);
+            line.shrink_to(HEAD);
+        } else {
+            line.extend_from_slice(part);
+        }
+        let taken = part.len();
+        reader.consume(taken);
+        if end.is_some() {
+            return Ok((len, true));
+        }
+    }
+}
+
 /// Reads a shared file from a place on, without a position of the file's own.
-struct At<'a> {
-    file: &'a File,
-    at: u64,
+pub(crate) struct At<'a> {
+    pub(crate) file: &'a File,
+    pub(crate) at: u64,
 }
 
 impl Read for At<'_> {
@@ -255,6 +315,32 @@ mod tests {
         let long = backward.next().unwrap().unwrap();
         assert_eq!((long.start, long.len()), (0, 3 * CHUNK + 1));
         assert_eq!(backward.next().unwrap(), None);
+    }
+
+    /// Of what is not held only the beginning comes; the lines around it come whole.
+    #[test]
+    fn what_is_too_long_or_begins_with_a_zero_is_held_in_part() {
+        let long = "x".repeat(5000);
+        let zeros = "\0".repeat(3000);
+        let text = format!("one\n{long}\ntwo\n{zeros}\n{zeros}{{}}\nthree\n{zeros}");
+        let mut found = Vec::new();
+        let visit = &mut |e: Extent, bytes: &[u8]| {
+            found.push((e.len(), bytes.len(), e.terminated));
+            true
+        };
+        stream_up_to(4000, text.as_bytes(), 0, visit).unwrap();
+        assert_eq!(
+            found,
+            [
+                (4, 3, true),
+                (5001, HEAD, true),
+                (4, 3, true),
+                (3001, HEAD, true),
+                (3003, HEAD, true),
+                (6, 5, true),
+                (3000, HEAD, false),
+            ]
+        );
     }
 
     #[test]

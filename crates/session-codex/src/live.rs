@@ -2,6 +2,8 @@
 //! across the rollouts that a fork or a revert hangs on. What lies before is not read.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -9,19 +11,19 @@ use ctxfold_transcript::Fill;
 
 use crate::chain::{self, Rollout};
 use crate::item::{self, Item};
-use crate::lines::{self, Backward, Extent};
+use crate::lines::{self, At, Backward, Extent};
 use crate::prefix::{self, SUMMARY_PREFIX};
 use crate::stamp::parse_timestamp;
 use crate::wire::{BeginProbe, Compacted, Event, FinishedItem, Line, TurnContext};
-use crate::{Error, Finding};
+use crate::{Error, ErrorKind, Finding};
 
 /// Items above this size that hold an image are read again from the file when they are needed.
 const HELD: usize = 4096;
 /// How far before the live part a count of tokens is looked for.
 const LOOK_BEHIND_LINES: usize = 200;
 const LOOK_BEHIND_BYTES: u64 = 4 * 1024 * 1024;
-/// Rollouts that may hang on one another.
-const DEEPEST: usize = 64;
+/// The most bytes that a compressed rollout is unpacked to in memory.
+const UNPACKED: u64 = 1024 * 1024 * 1024;
 
 /// The JSON of an item.
 #[derive(Debug, Clone)]
@@ -36,7 +38,7 @@ pub(crate) struct Entry {
     pub(crate) raw: Raw,
     pub(crate) item: Item,
     pub(crate) at_ms: Option<i64>,
-    /// The rollout, counted from the oldest that was opened, and the line in it.
+    /// The rollout and the line in it.
     pub(crate) place: Place,
     /// Whether it is the answer to the client's own request for a summary.
     pub(crate) summary_answer: bool,
@@ -48,6 +50,13 @@ pub(crate) struct Place {
     /// 0 for the thread's own rollout, 1 for the one it hangs on, and so on.
     pub(crate) depth: usize,
     pub(crate) start: u64,
+}
+
+impl Place {
+    /// Whether it stands in the thread before another.
+    pub(crate) fn is_before(self, other: Place) -> bool {
+        self.depth > other.depth || (self.depth == other.depth && self.start < other.start)
+    }
 }
 
 /// The last count of tokens.
@@ -67,9 +76,33 @@ pub(crate) struct Begin {
     pub(crate) at_ms: Option<i64>,
     pub(crate) window_number: Option<u64>,
     pub(crate) window_id: Option<String>,
+    pub(crate) previous_window_id: Option<String>,
     pub(crate) first_window_id: Option<String>,
     /// The summary in its `message`, without the prefix.
     pub(crate) summary: Option<String>,
+}
+
+impl Begin {
+    fn new(of: &Compacted<'_>, prefix: &str, place: Place, at_ms: Option<i64>) -> Begin {
+        Begin {
+            place,
+            at_ms,
+            window_number: of.window_number,
+            window_id: of.window_id.clone(),
+            previous_window_id: of.previous_window_id.clone(),
+            first_window_id: of.first_window_id.clone(),
+            summary: prefix::strip(&of.message, prefix).map(str::to_owned),
+        }
+    }
+
+    /// The compaction in a line, where it is one.
+    pub(crate) fn of(bytes: &[u8], place: Place) -> Option<Begin> {
+        let line = Line::parse(bytes).filter(|line| line.kind == "compacted")?;
+        let of = line.payload::<Compacted<'_>>()?;
+        let prefix = prefix::derive(&of.message).unwrap_or(SUMMARY_PREFIX);
+        let at_ms = line.timestamp.as_deref().and_then(parse_timestamp);
+        Some(Begin::new(&of, prefix, place, at_ms))
+    }
 }
 
 /// How the last line ends.
@@ -103,13 +136,28 @@ pub(crate) struct Live {
     pub(crate) ending: Ending,
     pub(crate) bytes: u64,
     pub(crate) rows: usize,
+    /// From this place on compactions are passed over, as if nobody had compacted.
+    without: Option<Place>,
+    /// What was passed over.
+    pub(crate) passed: Vec<Begin>,
+    /// The count of tokens at the first one.
+    pub(crate) tokens_before: Option<TokenCount>,
 }
 
 impl Live {
-    /// Reads the live part of a rollout up to byte `end` of it, or to its end.
-    pub(crate) fn read(home: &Path, path: &Path, end: Option<u64>) -> Result<Live, Error> {
+    /// Reads the live part of a thread.
+    pub(crate) fn read(home: &Path, path: &Path) -> Result<Live, Error> {
+        Live::read_without(home, path, None)
+    }
+
+    /// Reads the live part as it would be without the compactions from a place on.
+    pub(crate) fn read_without(
+        home: &Path,
+        path: &Path,
+        without: Option<Place>,
+    ) -> Result<Live, Error> {
         let rollout = Rollout::open(path)?;
-        let end = end.unwrap_or(rollout.len);
+        let end = rollout.len;
         let mut live = Live {
             chain: vec![rollout],
             entries: Vec::new(),
@@ -125,6 +173,9 @@ impl Live {
             ending: Ending::Whole,
             bytes: 0,
             rows: 0,
+            without,
+            passed: Vec::new(),
+            tokens_before: None,
         };
         live.cwd.clone_from(&live.chain[0].meta.cwd);
         let ranges = live.find_ranges(home, end)?;
@@ -146,37 +197,57 @@ impl Live {
         let mut depth = 0;
         loop {
             let rollout = &self.chain[depth];
+            // A compaction that is passed over begins nothing.
+            let behind = match self.without {
+                Some(without) if depth < without.depth => 0,
+                Some(without) if depth == without.depth => without.start,
+                _ => end,
+            };
             let (start, found) = if rollout.compressed {
-                (0, compressed_has_begin(rollout)?)
+                let behind = if behind == rollout.len {
+                    u64::MAX
+                } else {
+                    behind
+                };
+                (0, compressed_has_begin(rollout, behind)?)
             } else {
-                find_begin(rollout, end)?
+                find_begin(rollout, behind.min(end))?
             };
             // The length on the disk says nothing of the lines in a compressed file.
             if rollout.compressed && depth == 0 {
                 end = u64::MAX;
             }
             ranges.push((depth, start, end));
-            let base = rollout.meta.history_base.clone();
-            let Some(base) = base.filter(|_| !found && depth < DEEPEST) else {
+            if found {
                 return Ok(ranges);
+            }
+            let parent = match chain::parent(home, &self.chain) {
+                Ok(Some(parent)) => parent,
+                Ok(None) => return Ok(ranges),
+                Err(finding) => {
+                    self.findings.push(finding);
+                    return Ok(ranges);
+                }
             };
-            let parent = chain::find_rollout(home, &base.thread_id)
-                .and_then(|path| Rollout::open(&path).ok())
-                .filter(|parent| parent.compressed || parent.len >= base.end_byte_offset);
-            let Some(parent) = parent else {
-                self.findings.push(Finding::new(
-                    "base-missing",
-                    format!(
-                        "the rollout {} is missing or shorter than {} bytes",
-                        base.thread_id, base.end_byte_offset
-                    ),
-                ));
-                return Ok(ranges);
-            };
+            let base = self.chain[depth].meta.history_base.as_ref();
+            end = base.map_or(0, |base| base.end_byte_offset);
             self.chain.push(parent);
             depth += 1;
-            end = base.end_byte_offset;
         }
+    }
+
+    /// Why the live part is not the whole conversation, where it is not: what would be written
+    /// would leave out the rest.
+    pub(crate) fn unreadable(&self) -> Option<Error> {
+        let kind = |code| match code {
+            "base-missing" => Some(ErrorKind::BaseMissing),
+            "line-too-long" => Some(ErrorKind::TooLong),
+            _ => None,
+        };
+        self.findings.iter().find_map(|finding| {
+            let kind = kind(finding.code)?;
+            Some(Error::new(kind, finding.message.clone()).at(&self.chain[0].path))
+        })
     }
 
     /// Looks for a count of tokens before the live part.
@@ -207,21 +278,31 @@ impl Live {
         self.ending = Ending::Whole;
         let path = self.chain[depth].path.clone();
         let io = |e| Error::io(&path, "failed to read the rollout", e);
+        let file = self.chain[depth].file.try_clone().map_err(io)?;
         let compressed = self.chain[depth].compressed;
+        let mut reached = (start, true);
         let mut visit = |extent: Extent, bytes: &[u8]| {
             let inside = extent.start < end;
             if inside {
+                reached = (extent.end, extent.terminated);
                 self.line(depth, extent, bytes);
             }
             inside
         };
-        let file = std::fs::File::open(&path).map_err(io)?;
         if compressed {
-            let decoder = zstd::Decoder::new(file).map_err(io)?;
-            lines::stream(decoder, 0, &mut visit).map_err(io)
+            unpack(&path, &file, &mut visit)?;
         } else {
-            lines::forward(&file, start, end, &mut visit).map_err(io)
+            lines::forward(&file, start, end, &mut visit).map_err(io)?;
         }
+        // What hangs on this rollout begins between two lines of it.
+        if let Some(child) = depth.checked_sub(1)
+            && reached != (end, true)
+            && let Some(base) = &self.chain[child].meta.history_base
+        {
+            let text = chain::mid_line(&base.thread_id, end);
+            self.findings.push(Finding::new("base-missing", text));
+        }
+        Ok(())
     }
 
     fn line(&mut self, depth: usize, extent: Extent, bytes: &[u8]) {
@@ -234,6 +315,12 @@ impl Live {
             depth,
             start: extent.start,
         };
+        if extent.is_too_long() {
+            let text = format!("a line of {} bytes", extent.len());
+            let finding = Finding::new("line-too-long", text);
+            self.findings.push(finding.at(extent.start));
+            return;
+        }
         let Some(line) = Line::parse(bytes) else {
             if extent.terminated {
                 let finding = Finding::new("bad-line", "a line cannot be read");
@@ -335,14 +422,18 @@ impl Live {
             own.clone_into(&mut self.prefix);
         }
         let at_ms = line.timestamp.as_deref().and_then(parse_timestamp);
-        self.begin = Some(Begin {
-            place,
-            at_ms,
-            window_number: compacted.window_number,
-            window_id: compacted.window_id,
-            first_window_id: compacted.first_window_id,
-            summary: prefix::strip(&compacted.message, &self.prefix).map(str::to_owned),
-        });
+        let begin = Begin::new(&compacted, &self.prefix, place, at_ms);
+        if self
+            .without
+            .is_some_and(|without| !place.is_before(without))
+        {
+            if self.passed.is_empty() {
+                self.tokens_before = self.tokens.clone().filter(|count| !count.stale);
+            }
+            self.passed.push(begin);
+            return;
+        }
+        self.begin = Some(begin);
         if let Some(history) = compacted.replacement_history {
             self.entries.clear();
             for raw in history {
@@ -458,6 +549,10 @@ fn find_begin(rollout: &Rollout, end: u64) -> Result<(u64, bool), Error> {
         if !maybe {
             continue;
         }
+        // What cannot be held is found again, and told, when the live part is read.
+        if extent.is_too_long() {
+            return Ok((extent.start, true));
+        }
         let bytes = lines::read(&rollout.file, extent).map_err(io)?;
         if is_begin(&bytes) {
             return Ok((extent.start, true));
@@ -476,17 +571,34 @@ fn is_begin(bytes: &[u8]) -> bool {
     })
 }
 
-fn compressed_has_begin(rollout: &Rollout) -> Result<bool, Error> {
-    let io = |e| Error::io(&rollout.path, "failed to unpack the rollout", e);
-    let file = std::fs::File::open(&rollout.path).map_err(io)?;
-    let decoder = zstd::Decoder::new(file).map_err(io)?;
+fn compressed_has_begin(rollout: &Rollout, end: u64) -> Result<bool, Error> {
     let mut found = false;
-    lines::stream(decoder, 0, &mut |_, bytes| {
-        found |= lines::kind(bytes) == Some(b"compacted") && is_begin(bytes);
+    unpack(&rollout.path, &rollout.file, &mut |extent, bytes| {
+        found |= extent.start < end && lines::kind(bytes) == Some(b"compacted") && is_begin(bytes);
         !found
+    })?;
+    Ok(found)
+}
+
+/// Goes through a compressed rollout that unpacks to no more than can be held.
+fn unpack(
+    path: &Path,
+    file: &File,
+    visit: &mut dyn FnMut(Extent, &[u8]) -> bool,
+) -> Result<(), Error> {
+    let io = |e| Error::io(path, "failed to unpack the rollout", e);
+    let decoder = zstd::Decoder::new(At { file, at: 0 }).map_err(io)?;
+    let mut too_long = false;
+    lines::stream(decoder.take(UNPACKED + 1), 0, &mut |extent, bytes| {
+        too_long = extent.end > UNPACKED;
+        !too_long && visit(extent, bytes)
     })
     .map_err(io)?;
-    Ok(found)
+    if too_long {
+        let text = format!("the rollout unpacks to more than {UNPACKED} bytes");
+        return Err(Error::new(ErrorKind::TooLong, text).at(path));
+    }
+    Ok(())
 }
 
 /// A window in tokens; none is empty.

@@ -93,18 +93,11 @@ pub fn scan(path: &Path) -> Result<Scan, Error> {
         calls: HashMap::new(),
         images: HashMap::new(),
     };
-    let io = |e| Error::io(path, "failed to read the rollout", e);
     let mut visit = |extent: lines::Extent, bytes: &[u8]| {
         scanner.line(extent.len(), bytes);
         true
     };
-    if rollout.compressed {
-        let file = std::fs::File::open(path).map_err(io)?;
-        let decoder = zstd::Decoder::new(file).map_err(io)?;
-        lines::stream(decoder, 0, &mut visit).map_err(io)?;
-    } else {
-        lines::forward(&rollout.file, 0, rollout.len, &mut visit).map_err(io)?;
-    }
+    rollout.lines(0, rollout.len, &mut visit)?;
     Ok(scanner.finish())
 }
 

@@ -1,5 +1,6 @@
 //! Time and randomness, as the caller gives them.
 
+use std::cell::Cell;
 use std::fmt;
 
 /// When a change is made, and where its fresh identifiers come from.
@@ -25,19 +26,17 @@ impl Stamp {
 
     /// A fresh version 7 UUID in its usual spelling.
     pub(crate) fn uuid(&self) -> String {
-        let time = (self.now_ms as u128 & 0xffff_ffff_ffff) << 80;
-        let random = (self.random)() & ((1 << 80) - 1);
-        let n = (time | random) & !(0xf << 76) | 0x7 << 76;
-        let n = n & !(0b11 << 62) | 0b10 << 62;
-        let hex = format!("{n:032x}");
-        format!(
-            "{}-{}-{}-{}-{}",
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..]
-        )
+        uuid_of(self.now_ms, (self.random)())
+    }
+
+    /// A stamp of the same time with a few numbers drawn from this one.
+    pub(crate) fn spare(&self) -> Stamp {
+        let numbers: Vec<u128> = (0..8).map(|_| (self.random)()).collect();
+        let next = Cell::new(0);
+        Stamp::new(self.now_ms, move || {
+            let at = next.replace(next.get() + 1);
+            numbers[at % numbers.len()].wrapping_add((at / numbers.len()) as u128)
+        })
     }
 
     /// The time as the client writes it: ISO 8601 with milliseconds and `Z`.
@@ -55,6 +54,23 @@ impl fmt::Debug for Stamp {
             .field("now_ms", &self.now_ms)
             .finish_non_exhaustive()
     }
+}
+
+/// The version 7 UUID of a time in milliseconds and a number.
+pub(crate) fn uuid_of(ms: i64, random: u128) -> String {
+    let time = (ms as u128 & 0xffff_ffff_ffff) << 80;
+    let random = random & ((1 << 80) - 1);
+    let n = (time | random) & !(0xf << 76) | 0x7 << 76;
+    let n = n & !(0b11 << 62) | 0b10 << 62;
+    let hex = format!("{n:032x}");
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
 }
 
 /// A timestamp of the file in milliseconds since the Unix epoch.

@@ -1,7 +1,8 @@
 //! The client's home: which threads there are, and where their rollouts and stores lie. Stores are
 //! read through SQLite, read-only, and never made.
 
-use std::fs::{self, File};
+use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -11,11 +12,15 @@ use rusqlite::{Connection, OpenFlags};
 use crate::chain::{self, file_name, id_in_name};
 use crate::project::columns;
 use crate::wire::{Item, Line, SessionMeta};
-use crate::{Error, ErrorKind, Finding};
+use crate::{Error, ErrorKind, Finding, files};
 
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How much of a rollout's beginning is looked at for a title, where the store gives none.
 const BEGINNING: u64 = 256 * 1024;
+/// The most of a `config.toml` that is read, in bytes.
+const CONFIG: u64 = 4 * 1024 * 1024;
+/// The last millisecond of the year 9999: a later time is none.
+const LAST_MS: i64 = 253_402_300_799_999;
 
 /// A home of Codex.
 #[derive(Debug, Clone)]
@@ -67,7 +72,7 @@ impl Store {
     /// `sqlite_home`; one that cannot be read counts as empty.
     pub fn new(home: impl Into<PathBuf>) -> Store {
         let home = home.into();
-        let sqlite_home = fs::read_to_string(home.join("config.toml"))
+        let sqlite_home = files::read_text(&home.join("config.toml"), CONFIG)
             .ok()
             .and_then(|text| text.parse::<toml::Table>().ok())
             .and_then(|table| table.get("sqlite_home")?.as_str().map(PathBuf::from))
@@ -106,6 +111,8 @@ impl Store {
         let entries = fs::read_dir(&self.sqlite_home).ok()?;
         entries
             .filter_map(Result::ok)
+            // A pipe of that name would hang SQLite.
+            .filter(|entry| fs::metadata(entry.path()).is_ok_and(|m| m.is_file()))
             .filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
                 let number = name.strip_prefix(base)?.strip_suffix(".sqlite")?;
@@ -115,46 +122,50 @@ impl Store {
             .map(|(_, path)| path)
     }
 
-    /// Every thread, the newest first, and what was found wrong. Where there is no store, or it
-    /// cannot be read, the rollouts are gone through.
+    /// Every thread, the newest first, and what was found wrong. What the store does not list, the
+    /// client still resumes: the rollouts of other threads are added, as they tell of themselves.
     pub fn entries(&self) -> (Vec<Entry>, Vec<Finding>) {
         let mut findings = Vec::new();
         let mut entries = Vec::new();
-        let mut told = false;
         if let Some(path) = self.state() {
             match read_state(&path, &mut findings) {
-                Ok(found) => {
-                    entries = found;
-                    told = true;
-                }
+                Ok(found) => entries = found,
                 Err(error) => {
                     let message = format!("{}: {}", path.display(), chain_of(&error));
                     findings.push(Finding::new("store-malformed", message));
                 }
             }
         }
-        if !told {
-            entries = self.scan_rollouts();
-        }
+        let listed: HashSet<String> = entries.iter().map(|e| e.id.clone()).collect();
+        self.add_rollouts(&listed, &mut entries);
         entries.sort_by(|a, b| (b.updated_ms, &b.id).cmp(&(a.updated_ms, &a.id)));
         (entries, findings)
     }
 
-    fn scan_rollouts(&self) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = Vec::new();
+    /// Adds the threads that are not listed, from their rollouts.
+    fn add_rollouts(&self, listed: &HashSet<String>, entries: &mut Vec<Entry>) {
+        let mut places: HashMap<String, usize> = HashMap::new();
         for path in chain::rollouts(&self.home) {
+            if id_in_name(&path).is_some_and(|id| listed.contains(&id)) {
+                continue;
+            }
             let Some(entry) = self.read_rollout(&path) else {
                 continue;
             };
+            if listed.contains(&entry.id) {
+                continue;
+            }
             // A reverted thread owns several rollouts: the newest is the active one. A plain file
             // wins over its compressed twin.
-            match entries.iter_mut().find(|e| e.id == entry.id) {
-                Some(other) if rank(&entry) > rank(other) => *other = entry,
+            match places.get(&entry.id) {
+                Some(&at) if rank(&entry) > rank(&entries[at]) => entries[at] = entry,
                 Some(_) => {}
-                None => entries.push(entry),
+                None => {
+                    places.insert(entry.id.clone(), entries.len());
+                    entries.push(entry);
+                }
             }
         }
-        entries
     }
 
     fn read_rollout(&self, path: &Path) -> Option<Entry> {
@@ -182,12 +193,23 @@ impl Store {
     /// When nothing is found, or more than one thread ([`ErrorKind::Ambiguous`]).
     pub fn find(&self, query: &Query) -> Result<Entry, Error> {
         let (entries, _) = self.entries();
-        match query {
+        let found = match query {
             Query::Newest(cwd) => entries
                 .into_iter()
                 .find(|e| !e.archived && cwd.as_ref().is_none_or(|c| e.cwd.as_ref() == Some(c)))
                 .ok_or_else(|| Error::new(ErrorKind::NotFound, "no thread of Codex is here")),
             Query::Text(text) => self.find_text(text, entries),
+        }?;
+        // What lies at the path may be another thread's.
+        match beginning(&found.path) {
+            Some((meta, _)) if meta.id != found.id => {
+                let text = format!(
+                    "the store says that the thread {} is here, the file is of the thread {}",
+                    found.id, meta.id
+                );
+                Err(Error::new(ErrorKind::WrongThread, text).at(&found.path))
+            }
+            _ => Ok(found),
         }
     }
 
@@ -274,8 +296,17 @@ fn read_state(path: &Path, findings: &mut Vec<Finding>) -> Result<Vec<Entry>, ru
             ));
         }
         let updated_ms = millis.unwrap_or(row.get::<_, i64>(5)?.saturating_mul(1000));
+        let updated_ms = updated_ms.clamp(0, LAST_MS);
         let named = PathBuf::from(row.get::<_, String>(1)?);
         let (path, compressed, bytes) = on_disk(&named);
+        let other = id_in_name(&path).filter(|named| !named.eq_ignore_ascii_case(&id));
+        let is_missing = bytes.is_none() || other.is_some();
+        if let Some(other) = other {
+            findings.push(Finding::new(
+                "thread-mismatch",
+                format!("the store says that the thread {id} is in the file of {other}"),
+            ));
+        }
         if bytes.is_none() {
             findings.push(Finding::new(
                 "rollout-missing",
@@ -291,7 +322,7 @@ fn read_state(path: &Path, findings: &mut Vec<Finding>) -> Result<Vec<Entry>, ru
             bytes: bytes.unwrap_or(0),
             archived: row.get(7)?,
             compressed,
-            missing: bytes.is_none(),
+            missing: is_missing,
             version: text(8),
             history_mode: text(9),
         });
@@ -309,7 +340,8 @@ pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
 
 /// The file that is really there for a path in the store: the plain one wins over the compressed.
 fn on_disk(named: &Path) -> (PathBuf, bool, Option<u64>) {
-    let len = |path: &Path| fs::metadata(path).ok().map(|m| m.len());
+    let file = |path: &Path| fs::metadata(path).ok().filter(fs::Metadata::is_file);
+    let len = |path: &Path| file(path).map(|m| m.len());
     if let Some(len) = len(named) {
         return (named.to_owned(), is_compressed(named), Some(len));
     }
@@ -337,7 +369,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 
 /// First line and first prompt of a rollout.
 fn beginning(path: &Path) -> Option<(SessionMeta, Option<String>)> {
-    let file = File::open(path).ok()?;
+    let file = files::open(path).ok()?;
     let source: Box<dyn Read> = if is_compressed(path) {
         Box::new(zstd::Decoder::new(file).ok()?)
     } else {

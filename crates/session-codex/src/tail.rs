@@ -8,7 +8,7 @@ use crate::lines::{self, Backward};
 use crate::live::token_count;
 use crate::stamp::parse_timestamp;
 use crate::wire::Line;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, files};
 
 /// How far from the end is looked.
 const LIMIT: u64 = 8 * 1024 * 1024;
@@ -42,7 +42,7 @@ pub fn counted(path: &Path) -> Result<Option<Counted>, Error> {
         return Err(Error::new(ErrorKind::Compressed, "the rollout is compressed").at(path));
     }
     let io = |e| Error::io(path, "failed to read the rollout", e);
-    let file = std::fs::File::open(path).map_err(io)?;
+    let file = files::open(path).map_err(io)?;
     let len = file.metadata().map_err(io)?.len();
     let mut backward = Backward::limited(&file, len, LIMIT);
     let (mut stale, mut at_ms) = (false, None);

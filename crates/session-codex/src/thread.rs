@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 
 use ctxfold_transcript::{Author, Plan, Transcript};
 
-use crate::append::FileStamp;
+use crate::append::{FileStamp, refuse_leaseless};
 use crate::chain::Rollout;
 use crate::live::{Ending, Live};
 use crate::project::Projection;
+use crate::write::Carried;
 use crate::{Append, Error, ErrorKind, Finding, Stamp, Store, health, transcript, undo, write};
 
 /// The newest client that was tested.
 const NEWEST: (u32, u32, u32) = (0, 171, 0);
+/// The last ordinal that others can follow: the store keeps them with a sign.
+const LAST_ORDINAL: u64 = i64::MAX as u64 - 64;
 /// The first client that takes a writer lease.
 const FIRST_WITH_LEASE: (u32, u32, u32) = (0, 147, 0);
 
@@ -62,7 +65,7 @@ impl Thread {
     /// ([`ErrorKind::NotAThread`]). Damage inside the file is no error: see [`Thread::findings`].
     pub fn open(store: &Store, path: &Path) -> Result<Thread, Error> {
         let stamp = FileStamp::of(path)?;
-        let live = Live::read(store.home(), path, None)?;
+        let live = Live::read(store.home(), path)?;
         let transcript = transcript::build(&live);
         let rollout = &live.chain[0];
         let mut findings = live.findings.clone();
@@ -70,7 +73,8 @@ impl Thread {
             let text = rollout.meta.cli_version.clone().unwrap_or_default();
             findings.push(Finding::new("client-untested", format!("made by {text}")));
         }
-        let next = live.last_ordinal.map(|n| n.saturating_add(1));
+        findings.extend(rollout.id_problem().map(health::mismatch));
+        let next = live.last_ordinal.and_then(|n| n.checked_add(1));
         let torn_at = health::torn_at(rollout).filter(|_| live.ending == Ending::Torn);
         findings.extend(health::projection(store, rollout, next, torn_at));
         let last_prompt = transcript
@@ -146,12 +150,26 @@ impl Thread {
         crate::lease::is_held(self.store.home(), &self.meta.id)
     }
 
-    /// Whether a compaction could be appended now, as far as the files tell: everything but the
-    /// lease, which is taken at the append.
+    /// Whether a running client has the thread: it holds the lease, or, where it may be too old to
+    /// take one, it has the rollout open or changed it a moment before `now_ms`, in milliseconds
+    /// since the Unix epoch.
+    pub fn is_live(&self, now_ms: i64) -> bool {
+        self.is_held() || self.refuse_leaseless(now_ms).is_err()
+    }
+
+    fn refuse_leaseless(&self, now_ms: i64) -> Result<(), Error> {
+        if self.leaseless() {
+            return refuse_leaseless(&self.path, self.meta.stamp, now_ms);
+        }
+        Ok(())
+    }
+
+    /// Whether a compaction could be appended at `now_ms`, in milliseconds since the Unix epoch, as
+    /// far as the files tell: everything but the lease, which is taken at the append.
     ///
     /// # Errors
     /// The reason why not.
-    pub fn writable(&self) -> Result<(), Error> {
+    pub fn writable(&self, now_ms: i64) -> Result<(), Error> {
         let rollout = &self.live.chain[0];
         let refuse = |kind, text: &str| Err(Error::new(kind, text).at(&self.path));
         if rollout.compressed {
@@ -171,12 +189,27 @@ impl Thread {
         if metadata.permissions().readonly() {
             return refuse(ErrorKind::ReadOnly, "the rollout is read-only");
         }
+        if let Some(problem) = rollout.id_problem() {
+            return refuse(ErrorKind::WrongThread, &problem);
+        }
+        if let Some(error) = self.live.unreadable() {
+            return Err(error);
+        }
         if !matches!(self.meta.history_mode.as_str(), "legacy" | "paginated") {
             let text = format!("the unknown history mode {:?}", self.meta.history_mode);
             return refuse(ErrorKind::UnknownHistoryMode, &text);
         }
-        if rollout.is_paginated() && self.live.last_ordinal.is_none() {
-            return refuse(ErrorKind::MissingOrdinal, "the last line has no ordinal");
+        if rollout.is_paginated() {
+            match self.live.last_ordinal {
+                None => {
+                    return refuse(ErrorKind::MissingOrdinal, "the last line has no ordinal");
+                }
+                Some(last) if last > LAST_ORDINAL => {
+                    let text = format!("nothing can follow the last line's ordinal {last}");
+                    return refuse(ErrorKind::MissingOrdinal, &text);
+                }
+                Some(_) => {}
+            }
         }
         if self.live.ending == Ending::Torn && self.leaseless() {
             return refuse(
@@ -184,6 +217,7 @@ impl Thread {
                 "the last line is torn, and clients without leases may be writing it",
             );
         }
+        self.refuse_leaseless(now_ms)?;
         let broken = [
             "projection-past-end",
             "projection-mid-line",
@@ -211,7 +245,7 @@ impl Thread {
     pub fn prepare(&self, plan: &Plan, stamp: &Stamp) -> Result<Append, Error> {
         plan.validate(&self.transcript)
             .map_err(|e| Error::new(ErrorKind::BadPlan, e.to_string()).at(&self.path))?;
-        self.writable()?;
+        self.writable(stamp.now_ms())?;
         let history = write::replacement(&self.live, &self.transcript, plan)?;
         let after: usize = history.iter().map(String::len).sum();
         let before: u64 = self.carried().map(crate::live::Entry::len).sum();
@@ -223,32 +257,37 @@ impl Thread {
             Some(summary) => format!("{}\n{summary}", self.live.prefix),
             None => String::new(),
         };
-        Ok(self.append(&history, &message, after as u64 / 4, stamp))
+        let carried = Carried {
+            history: &history,
+            message: &message,
+            tokens: after as u64 / 4,
+            previous: None,
+        };
+        Ok(self.append(&carried, stamp))
     }
 
-    /// Makes the turn that brings back the conversation before the last compaction, with everything
-    /// that was said since. Writes nothing.
+    /// Makes the turn that brings back the conversation before the newest compaction that was not
+    /// taken back yet, with everything that was said since. Writes nothing.
     ///
     /// # Errors
-    /// When the thread was never compacted ([`ErrorKind::NothingToGain`]), or for one of the
-    /// reasons of [`Thread::writable`].
+    /// When there is no such compaction ([`ErrorKind::NothingToGain`]), or for one of the reasons
+    /// of [`Thread::writable`].
     pub fn prepare_undo(&self, stamp: &Stamp) -> Result<Append, Error> {
-        self.writable()?;
-        let (history, tokens) = undo::former(self.store.home(), &self.live)?;
-        let bytes: usize = history.iter().map(String::len).sum();
-        let tokens = tokens.unwrap_or(bytes as u64 / 4);
-        Ok(self.append(&history, "", tokens, stamp))
+        self.writable(stamp.now_ms())?;
+        let former = undo::former(self.store.home(), &self.live)?;
+        Ok(self.append(&former.carried(), stamp))
     }
 
-    fn append(&self, history: &[String], message: &str, tokens: u64, stamp: &Stamp) -> Append {
+    fn append(&self, carried: &Carried<'_>, stamp: &Stamp) -> Append {
         Append {
             home: self.store.home().to_owned(),
             path: self.path.clone(),
             thread: self.meta.id.clone(),
             expected: self.meta.stamp,
-            turn: write::turn(&self.live, history, message, tokens, stamp),
+            turn: write::turn(&self.live, carried, stamp),
             leaseless: self.leaseless(),
             now_ms: stamp.now_ms(),
+            spare: stamp.spare(),
             projection: Projection {
                 store: self.store.history(),
                 key: self.live.chain[0].projection_key(),

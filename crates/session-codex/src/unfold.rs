@@ -1,7 +1,6 @@
 //! Reads folded outputs back, byte for byte as they were first written.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::path::Path;
 
 use serde_json::Value;
@@ -119,7 +118,7 @@ pub fn folded(
     path: &Path,
     visit: &mut dyn FnMut(Folded) -> bool,
 ) -> Result<(), Error> {
-    let live = Live::read(store.home(), path, None)?;
+    let live = Live::read(store.home(), path)?;
     let mut reaching = HashSet::new();
     for entry in &live.entries {
         if let Item::Output { call, parts, .. } = &entry.item {
@@ -159,14 +158,10 @@ fn fingerprint(parts: &[ctxfold_transcript::Part]) -> u64 {
 /// The thread's rollouts, its own first.
 fn whole_chain(store: &Store, path: &Path) -> Result<Vec<Rollout>, Error> {
     let mut chain = vec![Rollout::open(path)?];
-    while let Some(base) = chain.last().and_then(|r| r.meta.history_base.clone()) {
-        let parent = chain::find_rollout(store.home(), &base.thread_id)
-            .filter(|path| chain.iter().all(|r| r.path != *path))
-            .and_then(|path| Rollout::open(&path).ok());
-        let Some(mut parent) = parent else {
-            break;
-        };
-        if !parent.compressed {
+    // Where one is missing, what is there is still read.
+    while let Ok(Some(mut parent)) = chain::parent(store.home(), &chain) {
+        let base = chain.last().and_then(|r| r.meta.history_base.as_ref());
+        if let Some(base) = base.filter(|_| !parent.compressed) {
             parent.len = parent.len.min(base.end_byte_offset);
         }
         chain.push(parent);
@@ -178,7 +173,6 @@ fn whole_chain(store: &Store, path: &Path) -> Result<Vec<Rollout>, Error> {
 fn each_line(chain: &[Rollout], visit: &mut dyn FnMut(Extent, &[u8]) -> bool) -> Result<(), Error> {
     let mut going = true;
     for (index, rollout) in chain.iter().enumerate().rev() {
-        let io = |e| Error::io(&rollout.path, "failed to read the rollout", e);
         // Where the rollout that hangs on this one begins.
         let end = index
             .checked_sub(1)
@@ -188,14 +182,8 @@ fn each_line(chain: &[Rollout], visit: &mut dyn FnMut(Extent, &[u8]) -> bool) ->
             going = extent.start < end && visit(extent, bytes);
             going
         };
-        if rollout.compressed {
-            let file = File::open(&rollout.path).map_err(io)?;
-            let decoder = zstd::Decoder::new(file).map_err(io)?;
-            lines::stream(decoder, 0, &mut limited).map_err(io)?;
-            going |= end != u64::MAX;
-        } else {
-            lines::forward(&rollout.file, 0, rollout.len, &mut limited).map_err(io)?;
-        }
+        rollout.lines(0, rollout.len, &mut limited)?;
+        going |= rollout.compressed && end != u64::MAX;
         if !going {
             break;
         }

@@ -68,6 +68,8 @@ pub(crate) struct Compacted<'a> {
     #[serde(default)]
     pub(crate) first_window_id: Option<String>,
     #[serde(default)]
+    pub(crate) previous_window_id: Option<String>,
+    #[serde(default)]
     pub(crate) window_id: Option<String>,
 }
 

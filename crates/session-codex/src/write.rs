@@ -234,21 +234,27 @@ fn add_note(value: &mut Value, note: &str) {
     }
 }
 
+/// What a synthetic turn carries.
+#[derive(Debug)]
+pub(crate) struct Carried<'a> {
+    /// The items, one JSON text an item.
+    pub(crate) history: &'a [String],
+    pub(crate) message: &'a str,
+    /// The tokens they take.
+    pub(crate) tokens: u64,
+    /// The window before, where it is not the newest one: an undo goes on from an older one.
+    pub(crate) previous: Option<&'a str>,
+}
+
 /// The synthetic turn around a replacement history.
-pub(crate) fn turn(
-    live: &Live,
-    history: &[String],
-    message: &str,
-    tokens: u64,
-    stamp: &Stamp,
-) -> Turn {
+pub(crate) fn turn(live: &Live, carried: &Carried<'_>, stamp: &Stamp) -> Turn {
     let time = stamp.timestamp();
     let now = stamp.now_ms();
     let seconds = now.div_euclid(1000);
     let turn = stamp.uuid();
     let item = stamp.uuid();
     let paginated = live.chain[0].is_paginated();
-    let mut next = live.last_ordinal.map_or(0, |n| n + 1);
+    let mut next = live.last_ordinal.map_or(0, |n| n.saturating_add(1));
     let mut bytes = Vec::new();
     if live.ending != Ending::Whole {
         bytes.push(b'\n');
@@ -265,7 +271,7 @@ pub(crate) fn turn(
             "{{\"timestamp\":\"{time}\",{number}\"type\":\"{kind}\",\"payload\":{payload}}}\n"
         );
         bytes.extend_from_slice(text.as_bytes());
-        next += 1;
+        next = next.saturating_add(1);
         ordinal
     };
     let window = live.tokens.as_ref().and_then(|t| t.window).or(live.window);
@@ -275,8 +281,8 @@ pub(crate) fn turn(
             "model_context_window": window, "collaboration_mode_kind": "default"})
         .to_string(),
     );
-    line("compacted", &compacted(live, history, message, stamp));
-    if let Some(count) = token_count(live, tokens) {
+    line("compacted", &compacted(live, carried, stamp));
+    if let Some(count) = token_count(live, carried.tokens) {
         line("event_msg", &count);
     }
     let marker = if paginated {
@@ -308,7 +314,7 @@ pub(crate) fn turn(
 }
 
 /// The payload of `compacted`, with the items as they are, byte for byte.
-fn compacted(live: &Live, history: &[String], message: &str, stamp: &Stamp) -> String {
+fn compacted(live: &Live, carried: &Carried<'_>, stamp: &Stamp) -> String {
     let begin = live.begin.as_ref();
     let of_meta = || {
         let window = live.chain[0].meta.context_window.as_ref();
@@ -322,14 +328,14 @@ fn compacted(live: &Live, history: &[String], message: &str, stamp: &Stamp) -> S
         .and_then(|b| b.first_window_id.clone())
         .or_else(of_meta)
         .unwrap_or_else(|| previous.clone());
-    let number = begin.map_or(1, |b| b.window_number.unwrap_or(0) + 1);
+    let number = begin.map_or(1, |b| b.window_number.unwrap_or(0).saturating_add(1));
     format!(
         "{{\"message\":{},\"replacement_history\":[{}],\"window_number\":{number},\
          \"first_window_id\":{},\"previous_window_id\":{},\"window_id\":{}}}",
-        Value::from(message),
-        history.join(","),
+        Value::from(carried.message),
+        carried.history.join(","),
         Value::from(first),
-        Value::from(previous),
+        Value::from(carried.previous.unwrap_or(&previous)),
         Value::from(stamp.uuid()),
     )
 }

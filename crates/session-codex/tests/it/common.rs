@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use ctxfold_session_codex::{Query, Stamp, Store, Thread};
 use ctxfold_transcript::{Action, Author, Mode, Outcome, Plan, Transcript};
@@ -113,15 +114,27 @@ fn copy(from: &Path, to: &Path) {
             copy(&entry.path(), &target);
         } else {
             // Fixtures may have been checked out read-only; the copy is for writing.
-            fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
+            fs::write(&target, fs::read(entry.path()).unwrap()).unwrap();
+            rest(&target);
         }
     }
 }
 
+/// Lets a file rest since an hour before the stamp: a client without leases is known by the time of
+/// its last change.
+pub(crate) fn rest(path: &Path) {
+    let at = UNIX_EPOCH + Duration::from_millis(NOW_MS.unsigned_abs()) - Duration::from_hours(1);
+    let file = fs::File::options().append(true).open(path).unwrap();
+    file.set_modified(at).unwrap();
+}
+
+/// The time of every stamp.
+pub(crate) const NOW_MS: i64 = 1_796_090_000_000;
+
 /// A stamp whose numbers differ from those of every other stamp.
 pub(crate) fn stamp() -> Stamp {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    Stamp::new(1_796_090_000_000, || {
+    Stamp::new(NOW_MS, || {
         let next = u128::from(NEXT.fetch_add(1, Ordering::Relaxed));
         next.wrapping_mul(0x2545_f491_4f6c_dd1d_1234_5671)
     })

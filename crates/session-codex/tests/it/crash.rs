@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::{self, Write};
 
-use ctxfold_session_codex::{CommitOptions, Effects, Step, check};
+use ctxfold_session_codex::{CommitOptions, Effects, ErrorKind, Step, check};
+use ctxfold_transcript::Transcript;
 
 use crate::common::{Home, stamp, summary};
 
@@ -99,6 +100,143 @@ fn a_failed_write_is_taken_back() {
         .unwrap();
     let options = CommitOptions::default().project(true);
     let error = append.commit_with(&options, &mut Full).unwrap_err();
-    assert_eq!(error.kind(), ctxfold_session_codex::ErrorKind::DiskFull);
+    assert_eq!(error.kind(), ErrorKind::DiskFull);
     assert!(home.bytes() == before);
+}
+
+/// A client that writes between the comparison and our append, which then takes `ours` bytes and
+/// fails, where that is fewer than all.
+struct Between {
+    theirs: &'static str,
+    behind: bool,
+    ours: usize,
+}
+
+impl Effects for Between {
+    fn before(&mut self, _: Step) -> bool {
+        true
+    }
+
+    fn append(&mut self, file: &mut fs::File, bytes: &[u8]) -> io::Result<()> {
+        let theirs = std::mem::take(&mut self.theirs);
+        if !self.behind {
+            file.write_all(theirs.as_bytes())?;
+        }
+        let ours = self.ours.min(bytes.len());
+        file.write_all(&bytes[..ours])?;
+        if self.behind {
+            file.write_all(theirs.as_bytes())?;
+        }
+        if ours < bytes.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+}
+
+const LATE: &str = concat!(
+    r#"{"timestamp":"2026-12-01T02:00:00.000Z","type":"response_item","payload":{"type":"message","#,
+    r#""role":"user","content":[{"type":"input_text","text":"LATE PROMPT"}]}}"#,
+    "\n"
+);
+
+/// What a client wrote at the same moment is never cut off.
+#[test]
+fn a_failed_write_takes_back_nothing_of_somebody_else() {
+    for (ours, behind) in [(0, false), (40, false), (40, true)] {
+        let home = Home::new("legacy-0.144.6");
+        let thread = home.open();
+        let before = fs::read(thread.path()).unwrap();
+        let append = thread
+            .prepare(&summary(thread.transcript(), "S"), &stamp())
+            .unwrap();
+        let part = append.bytes()[..ours].to_vec();
+        let mut between = Between {
+            theirs: LATE,
+            behind,
+            ours,
+        };
+        let error = append
+            .commit_with(&CommitOptions::default(), &mut between)
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Overtaken, "{error}");
+        assert!(!error.is_refusal(), "something stands in the file");
+        assert!(error.to_string().contains("was left as it is"), "{error}");
+        let mut expected = before;
+        if behind {
+            expected.extend_from_slice(&part);
+            expected.extend_from_slice(LATE.as_bytes());
+        } else {
+            expected.extend_from_slice(LATE.as_bytes());
+            expected.extend_from_slice(&part);
+        }
+        assert!(
+            fs::read(thread.path()).unwrap() == expected,
+            "{ours} {behind}"
+        );
+    }
+}
+
+/// A line that a client wrote before ours would be hidden by our history: the next request holds it
+/// all the same, with everything that was folded.
+#[test]
+fn a_line_that_came_between_is_part_of_the_next_request() {
+    let texts = |transcript: &Transcript| -> Vec<String> {
+        transcript
+            .messages
+            .iter()
+            .map(ctxfold_transcript::Message::text)
+            .collect()
+    };
+    for name in ["legacy-0.144.6", "legacy-0.171.0"] {
+        let home = Home::new(name);
+        let thread = home.open();
+        let before = texts(thread.transcript());
+        let append = thread
+            .prepare(&summary(thread.transcript(), "THE SUMMARY"), &stamp())
+            .unwrap();
+        let mut between = Between {
+            theirs: LATE,
+            behind: false,
+            ours: usize::MAX,
+        };
+        let error = append
+            .commit_with(&CommitOptions::default(), &mut between)
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Overtaken, "{error}");
+        assert!(error.to_string().contains("was taken back"), "{error}");
+        let now = texts(home.open().transcript());
+        assert_eq!(now.last().unwrap(), "LATE PROMPT");
+        // What the client writes anew by itself is not carried.
+        assert!(before.ends_with(&now[..now.len() - 1]), "{now:?}");
+        assert!(now.len() + 3 > before.len());
+        // Nothing is left to be taken back, and another try is made on what is there now.
+        let error = home.open().prepare_undo(&stamp()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NothingToGain);
+        let again = home.open();
+        let plan = summary(again.transcript(), "THE SUMMARY");
+        let append = again.prepare(&plan, &stamp()).unwrap();
+        append.commit(&CommitOptions::default()).unwrap();
+        assert_eq!(
+            texts(home.open().transcript()).last().unwrap(),
+            "LATE PROMPT"
+        );
+    }
+    // Behind ours it is read as any line is.
+    let home = Home::new("legacy-0.144.6");
+    let thread = home.open();
+    let append = thread
+        .prepare(&summary(thread.transcript(), "THE SUMMARY"), &stamp())
+        .unwrap();
+    let mut between = Between {
+        theirs: LATE,
+        behind: true,
+        ours: usize::MAX,
+    };
+    append
+        .commit_with(&CommitOptions::default(), &mut between)
+        .unwrap();
+    let now = texts(home.open().transcript());
+    assert_eq!(now.last().unwrap(), "LATE PROMPT");
+    assert!(now.iter().any(|text| text.contains("THE SUMMARY")));
 }

@@ -299,10 +299,11 @@ fn a_running_client_is_refused(version: &str) {
     server.turn(&lab.thread, "hold it");
     let thread = lab.open();
     let before = fs::read(thread.path()).unwrap();
-    let append = thread
-        .prepare(&mask(thread.transcript()), &stamp())
-        .unwrap();
-    let kind = append.commit(&CommitOptions::default()).unwrap_err().kind();
+    // Without a lease it is known before a plan is carried out, else at the append.
+    let append = thread.prepare(&mask(thread.transcript()), &stamp());
+    let refused = append.and_then(|append| append.commit(&CommitOptions::default()));
+    let kind = refused.unwrap_err().kind();
+    assert!(thread.is_live(stamp().now_ms()));
     assert!(
         matches!(kind, ErrorKind::LeaseHeld | ErrorKind::Live),
         "{kind:?}"

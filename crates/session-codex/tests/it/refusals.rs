@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use ctxfold_session_codex::{CommitOptions, Error, ErrorKind, Thread};
+use ctxfold_session_codex::{CommitOptions, Error, ErrorKind, Query, Thread};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::common::{Home, push, stamp, summary};
+use crate::common::{Home, NOW_MS, push, rest as rest_since, stamp, summary};
 
 fn attempt(home: &Home, options: &CommitOptions) -> Result<(), Error> {
     let thread = Thread::open(&home.store(), &home.rollout())?;
@@ -84,6 +84,7 @@ fn the_last_line_has_no_ordinal() {
 fn a_torn_tail_that_a_client_without_leases_may_be_writing() {
     simple("legacy-0.144.6", ErrorKind::TornTail, |home| {
         push(&home.rollout(), b"{\"timestamp\":\"2026");
+        rest_since(&home.rollout());
     });
 }
 
@@ -153,9 +154,221 @@ fn a_client_without_leases_has_the_file_open() {
     let stdout = child.stdout.as_mut().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
     refused(&home, ErrorKind::Live, &CommitOptions::default());
+    assert!(home.open().is_live(NOW_MS));
+    let early = home.open().writable(NOW_MS).unwrap_err();
+    assert_eq!(early.kind(), ErrorKind::Live, "before a model is asked");
     drop(child.stdin.take());
     assert!(child.wait().is_ok());
+    assert!(!home.open().is_live(NOW_MS));
     attempt(&home, &CommitOptions::default()).unwrap();
+}
+
+/// The system does not show every process: a minute of rest is asked for too. Our own append does
+/// not begin it anew.
+#[test]
+fn a_client_without_leases_may_have_changed_the_file_a_moment_ago() {
+    let home = Home::new("legacy-0.144.6");
+    let changed = |ago: u64| {
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(NOW_MS as u64 - ago);
+        let file = fs::File::options().append(true).open(home.rollout());
+        file.unwrap().set_modified(at).unwrap();
+    };
+    changed(30_000);
+    assert!(home.open().is_live(NOW_MS));
+    refused(&home, ErrorKind::Live, &CommitOptions::default());
+    changed(70_000);
+    assert!(!home.open().is_live(NOW_MS));
+    attempt(&home, &CommitOptions::default()).unwrap();
+    let undo = home.open().prepare_undo(&stamp()).unwrap();
+    undo.commit(&CommitOptions::default()).unwrap();
+    // A thread with leases is left to them.
+    let home = Home::new("paginated-0.171.0");
+    push(&home.rollout(), b"");
+    assert!(!home.open().is_live(NOW_MS));
+}
+
+/// The first line with another text in it.
+fn respell(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    assert!(first.contains(from));
+    fs::write(path, format!("{}\n{rest}", first.replacen(from, to, 1))).unwrap();
+    rest_since(path);
+}
+
+#[test]
+fn an_identifier_that_is_not_the_files_own() {
+    let id = "01a22eb2-072d-76f3-a271-8cf7acd69144";
+    for other in [
+        "../../proj/Cargo",
+        "",
+        "01a22eb2-072d-76f3-a271-8cf7acd69145",
+    ] {
+        let home = Home::new("paginated-0.171.0");
+        let victim = home.path.join("proj/Cargo.lock");
+        fs::create_dir_all(home.path.join("proj")).unwrap();
+        fs::write(&victim, "precious").unwrap();
+        let path = home.rollout();
+        let own = |id: &str| format!("\"id\":\"{id}\"");
+        respell(&path, &own(id), &own(other));
+        let thread = Thread::open(&home.store(), &path).unwrap();
+        let error = thread.writable(NOW_MS).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WrongThread, "{error}");
+        let plan = summary(thread.transcript(), "S");
+        let error = thread.prepare(&plan, &stamp()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WrongThread, "{error}");
+        assert!(error.hint().is_some() && !thread.is_held());
+        let found = ctxfold_session_codex::check(&home.store(), &path).unwrap();
+        assert!(found.iter().any(|f| f.code == "thread-mismatch"));
+        // The store names this file under the other identifier.
+        let error = home.store().find(&Query::Text(id.to_owned())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WrongThread, "{error}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!home.path.join("thread-writer-locks").exists());
+    }
+}
+
+const PARENT: &str = "01a22eb2-072d-76f3-a271-8cf7acd69144";
+
+fn based_on(id: &str) -> String {
+    format!("\"history_base\":{{\"thread_id\":\"{id}\"")
+}
+
+/// A name and what it does to a home.
+type Change<'a> = (&'a str, &'a dyn Fn(&Home));
+
+/// Without the conversation before it a fork must not be written: the next request would be
+/// without it.
+#[test]
+fn what_a_fork_hangs_on_is_gone() {
+    let parent = |home: &Home| {
+        let files = home.store().entries().0;
+        files
+            .into_iter()
+            .map(|e| e.path)
+            .find(|p| *p != home.rollout())
+            .unwrap()
+    };
+    let changes: [Change; 6] = [
+        ("missing", &|home| fs::remove_file(parent(home)).unwrap()),
+        ("shorter", &|home| {
+            let file = fs::File::options().write(true).open(parent(home)).unwrap();
+            file.set_len(9000).unwrap();
+        }),
+        ("inside a line", &|home| {
+            respell(&home.rollout(), "35723", "35700");
+        }),
+        ("itself", &|home| {
+            let own = home.open().meta().id.clone();
+            respell(&home.rollout(), &based_on(PARENT), &based_on(&own));
+        }),
+        ("no UUID", &|home| {
+            respell(
+                &home.rollout(),
+                &based_on(PARENT),
+                &based_on("8cf7acd69144"),
+            );
+        }),
+        ("outside", &|home| {
+            let there = parent(home);
+            let outside = home.path.join("outside.jsonl");
+            fs::rename(&there, &outside).unwrap();
+            std::os::unix::fs::symlink(&outside, &there).unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        let home = Home::new("forked-0.171.0");
+        change(&home);
+        let found = ctxfold_session_codex::check(&home.store(), &home.rollout()).unwrap();
+        assert!(
+            found.iter().any(|f| f.code == "base-missing"),
+            "{what}: {found:?}"
+        );
+        let found = ctxfold_session_codex::glance(&home.store(), &home.rollout()).unwrap();
+        assert!(
+            found.iter().any(|f| f.code == "base-missing"),
+            "{what}: {found:?}"
+        );
+        refused(&home, ErrorKind::BaseMissing, &CommitOptions::default());
+    }
+    // Behind a compaction of its own a fork needs nobody, but an undo does.
+    let home = Home::new("forked-0.171.0");
+    attempt(&home, &CommitOptions::default()).unwrap();
+    fs::remove_file(parent(&home)).unwrap();
+    let thread = home.open();
+    thread.writable(NOW_MS).unwrap();
+    let error = thread.prepare_undo(&stamp()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::BaseMissing, "{error}");
+}
+
+/// Ordinals at the edge of what there is: told, refused, and no arithmetic goes wrong.
+#[test]
+fn ordinals_that_nothing_can_follow() {
+    for ordinal in [u64::MAX, i64::MAX as u64, i64::MAX as u64 - 3] {
+        simple("paginated-0.171.0", ErrorKind::MissingOrdinal, |home| {
+            let row = format!(
+                "{{\"timestamp\":\"2026-12-01T00:00:00.000Z\",\"ordinal\":{ordinal},\"type\":\"event_msg\",\"payload\":{{\"type\":\"x\"}}}}\n"
+            );
+            push(&home.rollout(), row.as_bytes());
+            let found = ctxfold_session_codex::check(&home.store(), &home.rollout()).unwrap();
+            assert!(found.iter().any(|f| f.code == "ordinal-gap"), "{found:?}");
+            ctxfold_session_codex::glance(&home.store(), &home.rollout()).unwrap();
+        });
+    }
+    let home = Home::new("forked-0.171.0");
+    respell(
+        &home.rollout(),
+        "\"end_ordinal_exclusive\":55",
+        "\"end_ordinal_exclusive\":0",
+    );
+    let found = ctxfold_session_codex::check(&home.store(), &home.rollout()).unwrap();
+    assert!(found.iter().any(|f| f.code == "ordinal-gap"), "{found:?}");
+}
+
+/// A pipe, a link to nothing or a folder where a rollout or a store should be: nobody waits.
+#[test]
+fn what_is_no_file_is_never_waited_for() {
+    let plant = |path: &Path, what: &str| match what {
+        "pipe" => {
+            let mode = rustix::fs::Mode::from_bits_truncate(0o600);
+            rustix::fs::mkfifoat(rustix::fs::CWD, path, mode).unwrap();
+        }
+        "device" => std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
+        "folder" => fs::create_dir(path).unwrap(),
+        _ => std::os::unix::fs::symlink("/nowhere", path).unwrap(),
+    };
+    for what in ["pipe", "device", "folder", "link"] {
+        let home = Home::new("paginated-0.171.0");
+        let whole = home.store().entries().0.len();
+        let day = home.rollout().parent().unwrap().to_owned();
+        let other =
+            day.join("rollout-2026-12-01T00-00-00-01a22eb2-072d-76f3-a271-8cf7acd60000.jsonl");
+        plant(&other, what);
+        plant(
+            &day.join(format!("{}.zst", other.file_name().unwrap().display())),
+            what,
+        );
+        assert_eq!(home.store().entries().0.len(), whole, "{what}");
+        assert!(ctxfold_session_codex::fill(&other).is_err());
+        assert!(ctxfold_session_codex::glance(&home.store(), &other).is_err());
+        // In the place of what the store names.
+        let path = home.rollout();
+        fs::remove_file(&path).unwrap();
+        plant(&path, what);
+        assert!(home.store().entries().0[0].missing, "{what}");
+        let error = Thread::open(&home.store(), &path).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::NotAThread | ErrorKind::Missing),
+            "{error}"
+        );
+        // In the place of a store and of the settings.
+        for name in ["state_9.sqlite", "thread_history_9.sqlite"] {
+            plant(&home.path.join(name), what);
+        }
+        fs::remove_file(home.path.join("config.toml")).unwrap();
+        plant(&home.path.join("config.toml"), what);
+        assert_eq!(home.store().entries().0.len(), whole, "{what}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::Value;
 
-use crate::common::{ALL, FOLDED, Home, lines, mask, prune, push, stamp, summary};
+use crate::common::{ALL, FOLDED, Home, lines, mask, prune, push, rest, stamp, summary};
 
 const WRITABLE: fn(&&&str) -> bool =
     |name| !name.starts_with("archived") && !name.starts_with("compressed");
@@ -156,9 +156,19 @@ fn windows_are_numbered_on() {
         new["window_number"],
         old["window_number"].as_u64().unwrap() + 1
     );
-    assert_eq!(new["previous_window_id"], old["window_id"]);
+    // An undo goes on from the window before the compaction that it takes back.
+    assert_eq!(new["previous_window_id"], old["previous_window_id"]);
     assert_eq!(new["first_window_id"], old["first_window_id"]);
     assert_ne!(new["window_id"], old["window_id"]);
+    let home = Home::new("paginated-0.171.0-compacted1");
+    let thread = home.open();
+    let rows = lines(&fs::read(thread.path()).unwrap());
+    let old = rows.iter().rfind(|r| r["type"] == "compacted").unwrap()["payload"].clone();
+    let append = thread
+        .prepare(&summary(thread.transcript(), "S"), &stamp())
+        .unwrap();
+    let new = lines(append.bytes())[1]["payload"].clone();
+    assert_eq!(new["previous_window_id"], old["window_id"]);
 }
 
 #[test]
@@ -227,6 +237,98 @@ fn undo_brings_the_former_conversation_back() {
         .prepare_undo(&stamp())
         .unwrap_err();
     assert_eq!(never.kind(), ErrorKind::NothingToGain);
+}
+
+/// A user's word and an answer, as the client would append them.
+fn say(home: &Home, text: &str) {
+    let path = home.rollout();
+    let rows = lines(&fs::read(&path).unwrap());
+    let mut ordinal = rows.last().unwrap()["ordinal"].as_u64();
+    for (role, kind) in [("user", "input_text"), ("assistant", "output_text")] {
+        let mut row = serde_json::json!({"timestamp": "2026-12-01T02:00:00.000Z",
+            "type": "response_item", "payload": {"type": "message", "role": role,
+            "content": [{"type": kind, "text": format!("{text} of the {role}")}]}});
+        if let Some(last) = &mut ordinal {
+            *last += 1;
+            row["ordinal"] = (*last).into();
+        }
+        push(&path, format!("{row}\n").as_bytes());
+    }
+    let sql = "DELETE FROM thread_history_projection_state";
+    if home.path.join("thread_history_1.sqlite").exists() {
+        home.history().execute(sql, []).unwrap();
+    }
+    rest(&path);
+}
+
+/// Each undo takes back one more compaction, with everything that was said since, and the last one
+/// has nothing to take back. What ctxfold remembers elsewhere plays no part.
+#[test]
+fn undo_walks_back_through_every_level() {
+    for name in [
+        "paginated-0.171.0",
+        "legacy-0.144.6",
+        "forked-0.171.0",
+        "reverted-0.171.0",
+    ] {
+        let home = Home::new(name);
+        let undo = || {
+            let undo = home.open().prepare_undo(&stamp())?;
+            undo.commit(&CommitOptions::default())
+        };
+        let words = || words(home.open().transcript());
+        let mut levels = vec![words()];
+        for level in ["one", "two", "three"] {
+            let thread = home.open();
+            let long = format!("summary {level}");
+            commit(&thread, &summary(thread.transcript(), &long));
+            say(&home, &format!("word {level}{}", ".".repeat(4000)));
+            levels.push(words());
+        }
+        // What was said since stays, whichever level comes back.
+        let said = |from: usize, levels: &[Vec<(Author, String)>]| -> Vec<(Author, String)> {
+            levels[from..]
+                .iter()
+                .flat_map(|l| l[l.len() - 2..].to_vec())
+                .collect()
+        };
+        for level in [2, 1, 0] {
+            undo().unwrap();
+            let mut expected = levels[level].clone();
+            expected.extend(said(level + 1, &levels));
+            assert_eq!(words(), expected, "{name} {level}");
+        }
+        let error = undo().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NothingToGain, "{error}");
+
+        // A compaction after that is taken back alone, also after more was said.
+        let before = words();
+        let thread = home.open();
+        commit(&thread, &summary(thread.transcript(), "once more"));
+        say(&home, "later");
+        undo().unwrap();
+        let mut expected = before;
+        expected.extend(["user", "assistant"].map(|role| {
+            let author = if role == "user" {
+                Author::User
+            } else {
+                Author::Assistant
+            };
+            (author, format!("later of the {role}"))
+        }));
+        assert_eq!(words(), expected, "{name}");
+        assert_eq!(undo().unwrap_err().kind(), ErrorKind::NothingToGain);
+    }
+    // The client's own compactions are levels too.
+    let home = Home::new("paginated-0.171.0-compacted2");
+    for text in ["MOCK-SUMMARY", "call_"] {
+        let undo = home.open().prepare_undo(&stamp()).unwrap();
+        undo.commit(&CommitOptions::default()).unwrap();
+        let words = format!("{:?}", words(home.open().transcript()));
+        assert!(words.contains(text), "{text}: {words}");
+    }
+    let error = home.open().prepare_undo(&stamp()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NothingToGain);
 }
 
 #[test]
