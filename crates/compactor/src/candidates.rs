@@ -55,7 +55,7 @@ pub(crate) fn candidates(
         let Some(content) = transcript.block(result).map(|b| &b.content) else {
             continue;
         };
-        if is_folded(content) {
+        if is_folded(content) || content.said().is_some() {
             continue;
         }
         let rule = rules

@@ -36,8 +36,9 @@ impl Default for LedgerOptions {
 pub struct Ledger {
     /// Instructions and prohibitions that hold from now on, as the user wrote them.
     pub standing: Vec<String>,
-    /// What the user said, verbatim within the budget.
-    pub user_messages: Vec<String>,
+    /// What the user said, in messages, in the results of tools and beside them; verbatim within
+    /// the budget.
+    pub user_messages: Vec<UserWords>,
     /// Files that were read, created, changed or deleted.
     pub files: Vec<FileFact>,
     /// Commands that failed and did not succeed later.
@@ -48,6 +49,17 @@ pub struct Ledger {
     pub agents: Vec<AgentFact>,
     /// Names of skills that were loaded.
     pub skills: Vec<String>,
+}
+
+/// What the user said at one time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserWords {
+    /// The words; of a long text that is cut the beginning, how to read all of it, and where the
+    /// budget allows the end.
+    pub text: String,
+    /// The address that reads the whole text back; empty where none is known, or where the text is
+    /// too short to be ever cut.
+    pub address: String,
 }
 
 /// What happened to a file.
@@ -100,7 +112,10 @@ pub fn ledger(transcript: &Transcript, options: &LedgerOptions) -> Ledger {
         }
     }
     let open = open_failures(transcript);
-    for message in transcript.messages.iter().take(before) {
+    for (index, message) in transcript.messages.iter().enumerate().take(before) {
+        for words in transcript.said(index) {
+            out.hear(&words.text, words.address.unwrap_or_default());
+        }
         match message.author {
             Author::Summary => {
                 if let Some(earlier) = Ledger::parse(&message.text()) {
@@ -110,7 +125,6 @@ pub fn ledger(transcript: &Transcript, options: &LedgerOptions) -> Ledger {
                         .retain(|failed| !successes.fixes_command(&failed.command));
                 }
             }
-            Author::User => out.hear(&message.text()),
             Author::Assistant => {
                 for (activity, address) in noted_drops(&message.text()) {
                     out.did(&activity, &address, true);
@@ -139,14 +153,18 @@ pub fn ledger(transcript: &Transcript, options: &LedgerOptions) -> Ledger {
 }
 
 impl Ledger {
-    fn hear(&mut self, text: &str) {
+    fn hear(&mut self, text: &str, address: &str) {
         if text.trim().is_empty() {
             return;
         }
         for sentence in standing(text) {
             self.add_standing(sentence);
         }
-        self.user_messages.push(text.to_owned());
+        let is_cuttable = text.chars().count() > SHORT;
+        self.user_messages.push(UserWords {
+            text: text.to_owned(),
+            address: if is_cuttable { address } else { "" }.to_owned(),
+        });
     }
 
     fn add_standing(&mut self, sentence: String) {
@@ -255,24 +273,63 @@ impl Ledger {
     /// Cuts older user messages so that all fit into a number of characters, newest first.
     fn fit(&mut self, budget: usize) {
         const HEAD: usize = 200;
-        const SHORT: usize = 400;
         const WORTH: usize = 2_000;
         let mut left = budget;
         for message in self.user_messages.iter_mut().rev() {
-            let chars = message.chars().count();
+            let chars = message.text.chars().count();
             if chars <= left {
                 left -= chars;
             } else if left >= WORTH {
-                *message = cut(message, left / 2, left / 2);
+                message.cut(left / 2, left / 2);
                 left = 0;
             } else {
                 left = 0;
                 if chars > SHORT {
-                    *message = cut(message, HEAD, 0);
+                    message.cut(HEAD, 0);
                 }
             }
         }
     }
+}
+
+/// Texts of at most this many characters are never cut.
+const SHORT: usize = 400;
+
+impl UserWords {
+    /// Leaves the first and last characters, and between them says how to read the rest.
+    fn cut(&mut self, head: usize, tail: usize) {
+        let text = &self.text;
+        let chars = text.chars().count();
+        let place = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
+        let way = match &*self.address {
+            "" => format!("--search '{}'", searched(text)),
+            address => address.to_owned(),
+        };
+        self.text = format!(
+            "{}\n[{} characters are cut here; read all of it with: ctxfold unfold {way}]{}{}",
+            &text[..place(head)],
+            chars - head - tail,
+            if tail > 0 { "\n" } else { "" },
+            &text[place(chars - tail)..],
+        );
+    }
+}
+
+/// A regular expression that finds a text again: words of its first line that has some. A search
+/// goes line by line.
+fn searched(text: &str) -> String {
+    const WORDS: usize = 6;
+    let words = |line: &str| -> String {
+        let words: Vec<&str> = line
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .take(WORDS)
+            .collect();
+        words.join(r"\W+")
+    };
+    let told = |line: &str| line.chars().filter(|c| c.is_alphanumeric()).count() >= 12;
+    let line = text.lines().find(|line| told(line));
+    words(line.or(text.lines().next()).unwrap_or_default())
 }
 
 /// Adds or changes one task. Its text begins with its identifier, so that a change in a later round
@@ -291,25 +348,6 @@ fn set_task(todos: &mut Vec<Todo>, id: &str, text: Option<&str>, state: Option<T
             state: state.unwrap_or(TodoState::Pending),
         })),
     }
-}
-
-/// The first and last characters of a text, and between them how to find the rest.
-fn cut(text: &str, head: usize, tail: usize) -> String {
-    let chars = text.chars().count();
-    let place = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
-    let words: Vec<&str> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .take(4)
-        .collect();
-    let search: String = words.join(".{1,3}").chars().take(60).collect();
-    format!(
-        "{}\n[{} characters are cut here; find them with: ctxfold unfold --search '{search}']{}{}",
-        &text[..place(head)],
-        chars - head - tail,
-        if tail > 0 { "\n" } else { "" },
-        &text[place(chars - tail)..],
-    )
 }
 
 /// The line of a failed command's output that tells most: the first that speaks of an error, or

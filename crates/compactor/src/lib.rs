@@ -63,7 +63,7 @@ mod told;
 
 pub use error::{Refusal, Rejected};
 pub use fold::{Ending, FoldedLine};
-pub use ledger::{AgentFact, FailedCommand, FileFact, Ledger, LedgerOptions, ledger};
+pub use ledger::{AgentFact, FailedCommand, FileFact, Ledger, LedgerOptions, UserWords, ledger};
 pub use mask::{Goal, MaskOptions, mask};
 pub use outcome::{Usage, masked_instead, outcome};
 pub use prune::{PruneJob, PruneOptions};

@@ -93,8 +93,8 @@ To see an output again, run the command in its line.]";
 
 /// Folds older tool outputs by local rules, without a model.
 ///
-/// Never touched: the first message, the tail, user and assistant words, thinking, calls without
-/// a result, failures that nothing of the same command, file or tool got over later, and what was
+/// Never touched: the first message, the tail, user and assistant words, results in which the user
+/// speaks, thinking, calls without a result, failures that nothing of the same command, file or tool got over later, and what was
 /// folded before.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use ctxfold_transcript::{
-    Action, Activity, Author, Decision, Mode, Outcome, Plan, Target, Transcript, text_bytes,
+    Action, Activity, Decision, Mode, Outcome, Plan, Target, Transcript, text_bytes,
 };
 use serde_json::Value;
 
@@ -98,7 +98,9 @@ impl<'t> PruneJob<'t> {
                 && !call.activities.iter().any(is_task)
                 && in_head(call.at.message)
                 && call.result.is_some_and(|at| in_head(at.message))
-                && block.is_some_and(|block| !is_folded(&block.content))
+                && block.is_some_and(|block| {
+                    !is_folded(&block.content) && block.content.said().is_none()
+                })
         };
         let free: Vec<usize> = (0..transcript.calls.len())
             .filter(|i| is_free(*i))
@@ -162,12 +164,10 @@ impl<'t> PruneJob<'t> {
 
     /// What the user wants, for every chunk: the first and the newest messages.
     fn goal(&self, teller: &mut Teller<'_>) -> String {
-        let said: Vec<String> = self
-            .transcript
-            .messages
-            .iter()
-            .filter(|m| m.author == Author::User)
-            .map(ctxfold_transcript::Message::text)
+        let messages = 0..self.transcript.messages.len();
+        let said: Vec<String> = messages
+            .flat_map(|message| self.transcript.said(message))
+            .map(|words| words.text.into_owned())
             .collect();
         let newest = said.len().saturating_sub(3).max(1);
         let shown = said.iter().take(1).chain(said.iter().skip(newest));

@@ -115,6 +115,7 @@ impl<'a> Teller<'a> {
         for block in &message.blocks {
             let (words, output) = match &block.content {
                 Content::Text(text) => (format!("\n## {who}\n{text}\n"), String::new()),
+                Content::Said(text) => (told_by_user(text), String::new()),
                 Content::ToolCall(call) => {
                     let Some(made) = transcript.calls.get(*call) else {
                         continue;
@@ -130,8 +131,11 @@ impl<'a> Teller<'a> {
                     } else {
                         format!("\ninput: {}", plain(&made.input))
                     };
+                    // What the user said stands with the words, which are cut last.
+                    let said = result.and_then(Content::said);
+                    let said = said.map(told_by_user).unwrap_or_default();
                     (
-                        format!("\n## {head}{} {ending}{input}\n", made.label),
+                        format!("\n## {head}{} {ending}{input}\n{said}", made.label),
                         result.map(output).unwrap_or_default(),
                     )
                 }
@@ -170,6 +174,10 @@ impl<'a> Teller<'a> {
         }
         pieces
     }
+}
+
+fn told_by_user(text: &str) -> String {
+    format!("\n## {}\n{text}\n", speaker(Author::User))
 }
 
 fn speaker(author: Author) -> &'static str {

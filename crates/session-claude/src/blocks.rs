@@ -4,6 +4,7 @@ use ctxfold_transcript::{Content, Image, Part};
 
 use crate::image::size_of_base64;
 use crate::wire::{Object, elements, string};
+use crate::words::typed_while_busy;
 
 /// Bytes of `{"type":"text","text":}`: what wraps a string that stands as the whole content.
 pub(crate) const TEXT_ENVELOPE: u64 = 23;
@@ -150,15 +151,15 @@ pub(crate) fn attached(row: &Object<'_>) -> Attached {
         let bytes = sent.iter().map(|t| t.len() as u64 + TEXT_ENVELOPE).sum();
         (sent.iter().map(|t| plain(t)).collect(), bytes)
     };
+    let typed = attachment.as_ref().and_then(typed_while_busy);
     Attached {
         name: field("displayPath")
             .or_else(|| field("filename"))
             .or_else(|| field("skill")),
-        text: text.join("\n"),
         bytes,
         foldable: kind == "file",
-        typed: kind == "queued_command"
-            && attachment.as_ref().is_some_and(|a| a.is_true("humanTurn")),
+        typed: typed.is_some(),
+        text: typed.unwrap_or_else(|| text.join("\n")),
         kind,
     }
 }

@@ -8,6 +8,9 @@ pub(crate) const SHORTEST: usize = 6;
 /// Digits of the session's identifier in an address.
 const SESSION: usize = 8;
 
+/// Digits of a row's uuid in a key.
+const DIGITS: usize = 12;
+
 /// The session's part of an address.
 pub(crate) fn session_part(id: &str) -> String {
     id.chars()
@@ -16,18 +19,26 @@ pub(crate) fn session_part(id: &str) -> String {
         .collect()
 }
 
-/// A key made of a row's uuid, for calls whose identifier does not serve and for attachments.
+/// A key made of a row's uuid, for words, for attachments, and for calls whose identifier does not
+/// serve.
 pub(crate) fn row_key(uuid: &str, block: usize) -> String {
-    let digits: String = uuid
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .take(12)
-        .collect();
+    let digits: String = digits(uuid).take(DIGITS).collect();
     if block == 0 {
         format!("u-{digits}")
     } else {
         format!("u-{digits}-{block}")
     }
+}
+
+/// Whether a key with these digits names a row. More digits than a key has tell rows apart that
+/// begin alike.
+pub(crate) fn names_row(key: &str, uuid: &str) -> bool {
+    let all = digits(uuid).count();
+    key.len() >= DIGITS.min(all) && key.chars().eq(digits(uuid).take(key.len()))
+}
+
+fn digits(uuid: &str) -> impl Iterator<Item = char> + '_ {
+    uuid.chars().filter(char::is_ascii_alphanumeric)
 }
 
 /// For each identifier its shortest suffix that no other one has; `None` for one that is too

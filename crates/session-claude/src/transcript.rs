@@ -8,12 +8,13 @@ use ctxfold_transcript::{
     Transcript,
 };
 
-use crate::blocks::{What, attached, blocks};
+use crate::blocks::{Parsed, What, attached, blocks};
 use crate::findings::{Code, Finding};
 use crate::keys::{call_keys, row_key, session_part};
 use crate::row::{Kind, Row};
 use crate::tools::{Ended, activities, label};
 use crate::wire::{Object, string};
+use crate::words::{ResultWords, is_client_text, is_local_output, said, typed_command};
 
 /// The conversation, and what stands beside it in the same rows.
 #[derive(Debug, Default)]
@@ -61,34 +62,16 @@ pub(crate) fn build(
         session: session_part(session),
         usage: None,
     };
-    for &row in chain {
-        builder.row(row);
+    for (place, &row) in chain.iter().enumerate() {
+        builder.row(row, chain.get(place + 1).map(|&next| &rows[next]));
     }
     builder.address();
     builder.built.transcript.fill = builder.fill(boundary, window);
     builder.built
 }
 
-/// Text that the client writes in the user's name.
-fn is_client_text(text: &str) -> bool {
-    const STARTS: [&str; 9] = [
-        "<command-name>",
-        "<command-message>",
-        "<local-command-stdout>",
-        "<local-command-stderr>",
-        "<local-command-caveat>",
-        "<bash-input>",
-        "<bash-stdout>",
-        "<task-notification>",
-        "[Request interrupted by user",
-    ];
-    STARTS
-        .iter()
-        .any(|start| text.trim_start().starts_with(start))
-}
-
 impl Builder<'_> {
-    fn row(&mut self, at: usize) {
+    fn row(&mut self, at: usize, next: Option<&Row>) {
         let row = &self.rows[at];
         if row.kind == Kind::System {
             return;
@@ -102,7 +85,17 @@ impl Builder<'_> {
         }
         let message = object.object("message");
         let content = message.as_ref().and_then(|m| m.get("content"));
-        let blocks = content.map(blocks).unwrap_or_default();
+        let mut blocks = content.map(blocks).unwrap_or_default();
+        let typed = blocks.first_mut().filter(|_| !row.results && !row.meta);
+        if let Some(Parsed {
+            what: What::Done(Content::Text(text)),
+            ..
+        }) = typed
+            && let Some(command) = typed_command(text)
+            && !next.is_some_and(is_output)
+        {
+            *text = command;
+        }
         let target = if row.kind == Kind::Assistant {
             self.usage(row, message.as_ref());
             self.answer(at)
@@ -126,13 +119,18 @@ impl Builder<'_> {
                 },
             )
         };
-        let detail = object.get("toolUseResult");
+        let author = self.built.transcript.messages[target].author;
         for (place, block) in blocks.into_iter().enumerate() {
             let here = BlockRef {
                 message: target,
                 block: self.built.transcript.messages[target].blocks.len(),
             };
             let content = match block.what {
+                What::Done(Content::Text(text))
+                    if author == Author::Tool && !row.meta && !is_client_text(&text) =>
+                {
+                    Content::Said(text)
+                }
                 What::Done(content) => content,
                 What::Call { id, tool, input } => {
                     Content::ToolCall(self.call(here, place, id, tool, input))
@@ -141,14 +139,22 @@ impl Builder<'_> {
                     id,
                     parts,
                     is_error,
-                } => self.result(at, here, place, &id, parts, is_error, detail),
+                } => self.result(at, here, place, &id, parts, is_error, &object),
             };
+            let is_words = matches!(content, Content::Text(_) | Content::Said(_));
+            let address = is_words.then(|| self.address_of(&row.uuid, place));
             self.built.transcript.messages[target].blocks.push(Block {
                 row: row_id(at),
                 bytes: block.bytes,
                 content,
+                address,
             });
         }
+    }
+
+    /// The address of a block that no call names.
+    fn address_of(&self, uuid: &str, place: usize) -> String {
+        format!("{}:{}", self.session, row_key(uuid, place))
     }
 
     /// A new message.
@@ -178,7 +184,7 @@ impl Builder<'_> {
     }
 
     /// The message of a row with results: all results that answer one message are one message.
-    fn results(&mut self, at: usize, blocks: &[crate::blocks::Parsed]) -> usize {
+    fn results(&mut self, at: usize, blocks: &[Parsed]) -> usize {
         let asked = |builder: &Self| {
             blocks.iter().find_map(|b| match &b.what {
                 What::Result { id, .. } => builder
@@ -210,20 +216,18 @@ impl Builder<'_> {
         if attached.bytes == 0 && attached.text.is_empty() {
             return;
         }
-        let address = format!("{}:{}", self.session, row_key(&self.rows[at].uuid, 0));
-        let (author, content) = if attached.typed {
-            (Author::User, Content::Text(attached.text))
+        let address = self.address_of(&self.rows[at].uuid, 0);
+        let (author, content, of_words) = if attached.typed {
+            (Author::User, Content::Text(attached.text), Some(address))
         } else {
-            (
-                Author::Client,
-                Content::Attachment {
-                    kind: attached.kind,
-                    name: attached.name,
-                    text: attached.text,
-                    foldable: attached.foldable,
-                    address,
-                },
-            )
+            let content = Content::Attachment {
+                kind: attached.kind,
+                name: attached.name,
+                text: attached.text,
+                foldable: attached.foldable,
+                address,
+            };
+            (Author::Client, content, None)
         };
         let joins = self.built.transcript.messages.last().is_some_and(|last| {
             author == Author::Client
@@ -244,6 +248,7 @@ impl Builder<'_> {
             row: row_id(at),
             bytes: attached.bytes,
             content,
+            address: of_words,
         });
     }
 
@@ -312,22 +317,23 @@ impl Builder<'_> {
         id: &str,
         parts: Vec<Part>,
         is_error: bool,
-        detail: Option<&str>,
+        object: &Object<'_>,
     ) -> Content {
         let call = self
             .find_call(row, id)
             .filter(|&c| self.built.transcript.calls[c].result.is_none());
+        let text = parts.iter().find_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let text = text.unwrap_or_default();
+        let tool = call.map_or("", |index| &self.built.transcript.calls[index].tool);
+        let said = said(&ResultWords::new(tool, text, is_error), Some(object));
         if let Some(index) = call {
             let ended = Ended {
                 is_error,
-                text: parts
-                    .iter()
-                    .find_map(|p| match p {
-                        Part::Text(t) => Some(t.clone()),
-                        _ => None,
-                    })
-                    .unwrap_or_default(),
-                detail: detail.map(str::to_owned),
+                text: text.to_owned(),
+                detail: object.get("toolUseResult").map(str::to_owned),
             };
             let call = &mut self.built.transcript.calls[index];
             call.activities = activities(&call.tool, &call.input, Some(&ended));
@@ -356,6 +362,7 @@ impl Builder<'_> {
             call,
             parts,
             is_error,
+            said,
         }
     }
 
@@ -436,6 +443,15 @@ impl Builder<'_> {
             (None, None) => None,
         }
     }
+}
+
+/// Whether a row is what a command of the client's own put out.
+fn is_output(row: &Row) -> bool {
+    let content = || {
+        let message = Object::parse(&row.text)?.object("message")?;
+        string(message.get("content")?)
+    };
+    row.kind == Kind::User && content().is_some_and(|text| is_local_output(&text))
 }
 
 fn row_id(at: usize) -> RowId {

@@ -1,6 +1,7 @@
-//! Reads folded parts back, byte for byte as they were first written.
+//! Reads folded parts back, byte for byte as they were first written. All of them, one after the
+//! other, are in [`crate::folded`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -8,12 +9,13 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::blocks::attached;
-use crate::keys::{call_keys, row_key, session_part};
+use crate::keys::names_row;
 use crate::lines::{PieceKind, split};
-use crate::row::{Kind, Line, understand};
+use crate::row::{Kind, Line, Row, understand};
 use crate::tools::{label, one_line};
 use crate::wire::{Object, elements, string};
-use crate::{Error, ErrorKind, Options, Session};
+use crate::words::is_client_text;
+use crate::{Error, ErrorKind};
 
 /// Where a folded part is found: the session's first eight digits and a key, as in
 /// `3f2a91c0:GQ7wK2`.
@@ -40,13 +42,14 @@ pub enum FoldedPart {
     Json(String),
 }
 
-/// A folded output, as it was first written.
+/// A folded output, attachment or text, as it was first written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Folded {
     /// The address that reads it back.
     pub address: String,
-    /// The tool's name, or the attachment's kind.
+    /// The tool's name, or the attachment's kind; of a text who speaks: `user`, `assistant`,
+    /// `client` or `summary`.
     pub tool: String,
     /// One line for people, for example `Bash(cargo test)`.
     pub label: String,
@@ -54,7 +57,7 @@ pub struct Folded {
     pub at_ms: Option<i64>,
     /// Offset in bytes of its row in the file.
     pub offset: u64,
-    /// The output.
+    /// What it holds.
     pub parts: Vec<FoldedPart>,
 }
 
@@ -98,7 +101,7 @@ impl FromStr for Address {
 }
 
 impl Folded {
-    /// The words of the output, parts joined by a line break; images are left out.
+    /// Its words, parts joined by a line break; images are left out.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self
             .parts
@@ -114,16 +117,17 @@ impl Folded {
 
 /// A call, as far as an output needs it.
 #[derive(Debug, Clone)]
-struct Made {
-    id: String,
-    tool: String,
-    label: String,
+pub(crate) struct Made {
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) label: String,
     /// The row that holds it, and its place there.
-    row: Box<str>,
-    place: usize,
+    pub(crate) row: Box<str>,
+    pub(crate) place: usize,
 }
 
-/// Reads one output back as it was first written, whether it is folded now or not.
+/// Reads one output, attachment or text back as it was first written, whether it is folded now or
+/// not.
 ///
 /// # Errors
 /// When the file cannot be read, or when the address names nothing or several things in it.
@@ -142,7 +146,7 @@ pub fn unfold(path: &Path, address: &Address) -> Result<Folded, Error> {
 }
 
 /// Calls `visit` for each whole row on a line that `matters`, in order, until it returns `false`.
-fn scan(
+pub(crate) fn scan(
     path: &Path,
     matters: &dyn Fn(&[u8]) -> bool,
     visit: &mut dyn FnMut(&str, u64) -> bool,
@@ -169,21 +173,14 @@ fn scan(
     }
 }
 
-/// Whether a line may hold a call, a result or an attachment.
-fn speaks_of_tools(line: &[u8]) -> bool {
-    [&b"tool_use"[..], b"tool_result", b"\"attachment\""]
-        .iter()
-        .any(|mark| memchr::memmem::find(line, mark).is_some())
-}
-
 /// What of a row an output can come from.
-enum Source<'a> {
+pub(crate) enum Source<'a> {
     Calls(Vec<Made>),
     Results(Vec<(String, Option<&'a str>)>),
     Attachment,
 }
 
-fn source<'a>(row: &crate::row::Row, object: &Object<'a>) -> Option<Source<'a>> {
+pub(crate) fn source<'a>(row: &Row, object: &Object<'a>) -> Option<Source<'a>> {
     if row.kind == Kind::Attachment {
         return Some(Source::Attachment);
     }
@@ -218,7 +215,7 @@ fn source<'a>(row: &crate::row::Row, object: &Object<'a>) -> Option<Source<'a>> 
 }
 
 /// The parts of an output as they were written.
-fn folded_parts(content: Option<&str>) -> Vec<FoldedPart> {
+pub(crate) fn folded_parts(content: Option<&str>) -> Vec<FoldedPart> {
     let Some(content) = content else {
         return Vec::new();
     };
@@ -246,10 +243,77 @@ fn folded_parts(content: Option<&str>) -> Vec<FoldedPart> {
         .collect()
 }
 
-fn folded_attachment(object: &Object<'_>) -> (String, Option<String>, Vec<FoldedPart>) {
+/// What an attachment row holds, to be found at this address.
+pub(crate) fn folded_attachment(address: String, row: &Row, object: &Object<'_>) -> Folded {
     let attached = attached(object);
-    let parts = vec![FoldedPart::Text(attached.text)];
-    (attached.kind, attached.name, parts)
+    let (tool, label) = if attached.typed {
+        ("user".to_owned(), text_label("user", &attached.text))
+    } else {
+        let name = attached.name.unwrap_or_default();
+        let label = one_line(&format!("{}({name})", attached.kind));
+        (attached.kind, label)
+    };
+    Folded {
+        address,
+        tool,
+        label,
+        at_ms: row.at_ms,
+        offset: row.offset,
+        parts: vec![FoldedPart::Text(attached.text)],
+    }
+}
+
+/// A text of a row: its place among the blocks, and all that is read back with it. Beside results
+/// each text stands for itself; else those of a row belong together.
+pub(crate) fn texts(row: &Row, object: &Object<'_>) -> Vec<(usize, Vec<String>)> {
+    if !matches!(row.kind, Kind::User | Kind::Assistant) {
+        return Vec::new();
+    }
+    let message = object.object("message");
+    let Some(content) = message.as_ref().and_then(|message| message.get("content")) else {
+        return Vec::new();
+    };
+    if let Some(text) = string(content) {
+        return vec![(0, vec![text])];
+    }
+    let blocks = elements(content).unwrap_or_default().into_iter();
+    let mut found: Vec<(usize, Vec<String>)> = Vec::new();
+    for (place, block) in blocks.enumerate() {
+        let block = Object::parse(block).filter(|b| b.str("type").as_deref() == Some("text"));
+        let Some(text) = block.and_then(|block| block.str("text")) else {
+            continue;
+        };
+        match found.first_mut() {
+            Some((_, texts)) if !row.results => texts.push(text),
+            _ => found.push((place, vec![text])),
+        }
+    }
+    found
+}
+
+/// Texts of a row, to be found at this address.
+pub(crate) fn folded_text(address: String, row: &Row, texts: Vec<String>) -> Folded {
+    let first = texts.first().map_or("", String::as_str);
+    let tool = match row.kind {
+        Kind::Assistant => "assistant",
+        _ if row.summary => "summary",
+        _ if row.meta || is_client_text(first) => "client",
+        _ => "user",
+    };
+    Folded {
+        address,
+        label: text_label(tool, first),
+        tool: tool.to_owned(),
+        at_ms: row.at_ms,
+        offset: row.offset,
+        parts: texts.into_iter().map(FoldedPart::Text).collect(),
+    }
+}
+
+fn text_label(who: &str, text: &str) -> String {
+    const SHOWN: usize = 200;
+    let head: String = text.chars().take(SHOWN).collect();
+    one_line(&format!("{who}({head})"))
 }
 
 /// Looks for what one address names.
@@ -259,7 +323,8 @@ struct Finder<'a> {
     calls: Vec<Made>,
     /// First version of each result: identifier, row that it hangs on, output.
     results: Vec<(String, Option<Box<str>>, Folded)>,
-    attachment: Option<Folded>,
+    /// What a row named by the address holds: texts, or an attachment.
+    held: Vec<Folded>,
     seen: HashSet<Box<str>>,
     /// Identifiers whose newer version names the address itself.
     named: HashSet<String>,
@@ -272,7 +337,7 @@ impl Finder<'_> {
             address,
             calls: Vec::new(),
             results: Vec::new(),
-            attachment: None,
+            held: Vec::new(),
             seen: HashSet::new(),
             named: HashSet::new(),
         }
@@ -310,21 +375,23 @@ impl Finder<'_> {
         let is_row = |uuid: &str| {
             by_row
                 .as_ref()
-                .is_some_and(|(digits, _)| row_key(uuid, 0) == format!("u-{digits}"))
+                .is_some_and(|(digits, _)| names_row(digits, uuid))
         };
         let newer = !self.seen.insert(row.uuid.clone());
-        match source(&row, &object) {
-            Some(Source::Attachment) if !newer && is_row(&row.uuid) => {
-                let (kind, name, parts) = folded_attachment(&object);
-                self.attachment = Some(Folded {
-                    address: self.text.clone(),
-                    label: one_line(&format!("{kind}({})", name.unwrap_or_default())),
-                    tool: kind,
-                    at_ms: row.at_ms,
-                    offset,
-                    parts,
-                });
+        if let Some((_, wanted)) = &by_row
+            && !newer
+            && is_row(&row.uuid)
+        {
+            let found = texts(&row, &object).into_iter();
+            let found = found.filter(|(place, _)| place == wanted);
+            let address = || self.text.clone();
+            self.held
+                .extend(found.map(|(_, texts)| folded_text(address(), &row, texts)));
+            if row.kind == Kind::Attachment {
+                self.held.push(folded_attachment(address(), &row, &object));
             }
+        }
+        match source(&row, &object) {
             Some(Source::Calls(calls)) if !newer => {
                 self.calls
                     .extend(calls.into_iter().filter(|made| match &by_row {
@@ -359,7 +426,14 @@ impl Finder<'_> {
     }
 
     fn answer(mut self) -> Result<Folded, Error> {
-        if let Some(found) = self.attachment {
+        let several = || {
+            let message = format!("several parts have the address {}", self.text);
+            Error::new(ErrorKind::Ambiguous, message)
+        };
+        if self.held.len() > 1 || (self.held.len() == 1 && !self.calls.is_empty()) {
+            return Err(several());
+        }
+        if let Some(found) = self.held.pop() {
             return Ok(found);
         }
         let mut ids: Vec<&str> = self.calls.iter().map(|made| &*made.id).collect();
@@ -373,8 +447,7 @@ impl Finder<'_> {
             return Err(Error::new(ErrorKind::NotFound, message));
         };
         if self.calls.iter().any(|other| other.id != made.id) {
-            let message = format!("several outputs have the address {}", self.text);
-            return Err(Error::new(ErrorKind::Ambiguous, message));
+            return Err(several());
         }
         let of_id = || self.results.iter().filter(|(id, ..)| *id == made.id);
         let found = of_id()
@@ -390,112 +463,4 @@ impl Finder<'_> {
             ..found.clone()
         })
     }
-}
-
-/// Calls `visit` with every output and attachment of the file that no longer reaches the model, in
-/// file order, until it returns `false`. Memory is bounded by the live part, one output, and a
-/// note for each call.
-///
-/// # Errors
-/// When the file cannot be read.
-pub fn folded(path: &Path, visit: &mut dyn FnMut(Folded) -> bool) -> Result<(), Error> {
-    let session = Session::open(path, &Options::default())?;
-    let sent: HashMap<&str, &str> = session
-        .chain
-        .rows
-        .iter()
-        .map(|&row| &session.live.rows[row])
-        .map(|row| (&*row.uuid, &*row.text))
-        .collect();
-    let compacted = session
-        .live
-        .boundary
-        .map_or(0, |at| session.live.rows[at].offset);
-    let mut calls: Vec<Made> = Vec::new();
-    scan(path, &speaks_of_tools, &mut |text, offset| {
-        if let (Some(Line::Row(row)), Some(object)) =
-            (understand(text, offset), Object::parse(text))
-            && let (false, Some(Source::Calls(made))) = (row.sidechain, source(&row, &object))
-        {
-            calls.extend(made);
-        }
-        true
-    })?;
-    let mut seen = HashSet::new();
-    calls.retain(|made| seen.insert((made.row.clone(), made.place)));
-    let ids: Vec<&str> = calls.iter().map(|made| &*made.id).collect();
-    let keys = call_keys(&ids);
-    let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (i, id) in ids.iter().enumerate() {
-        by_id.entry(id).or_default().push(i);
-    }
-    let prefix = session_part(&session.meta().id);
-    let mut seen: HashSet<Box<str>> = HashSet::new();
-    scan(path, &speaks_of_tools, &mut |text, offset| {
-        let (Some(Line::Row(row)), Some(object)) = (understand(text, offset), Object::parse(text))
-        else {
-            return true;
-        };
-        if row.sidechain || row.kind == Kind::Assistant || !seen.insert(row.uuid.clone()) {
-            return true;
-        }
-        let now = sent.get(&*row.uuid);
-        if now.is_none() && offset >= compacted {
-            return true;
-        }
-        let now = now.and_then(|text| Object::parse(text));
-        match source(&row, &object) {
-            Some(Source::Attachment) => {
-                let then = attached(&object);
-                if !then.foldable || now.is_some_and(|now| attached(&now).text == then.text) {
-                    return true;
-                }
-                let (kind, name, parts) = folded_attachment(&object);
-                visit(Folded {
-                    address: format!("{prefix}:{}", row_key(&row.uuid, 0)),
-                    label: one_line(&format!("{kind}({})", name.unwrap_or_default())),
-                    tool: kind,
-                    at_ms: row.at_ms,
-                    offset,
-                    parts,
-                })
-            }
-            Some(Source::Results(results)) => {
-                let now = now.as_ref().and_then(|now| source(&row, now));
-                for (id, content) in results {
-                    if let Some(Source::Results(now)) = &now
-                        && now.iter().any(|(other, c)| *other == id && *c == content)
-                    {
-                        continue;
-                    }
-                    let made = by_id.get(&*id).and_then(|owners| {
-                        let hangs = |i: &usize| Some(&*calls[*i].row) == row.parent.as_deref();
-                        owners
-                            .iter()
-                            .copied()
-                            .find(hangs)
-                            .or(owners.first().copied())
-                    });
-                    let Some(index) = made else { continue };
-                    let made = &calls[index];
-                    let key = keys[index]
-                        .clone()
-                        .unwrap_or_else(|| row_key(&made.row, made.place));
-                    let go_on = visit(Folded {
-                        address: format!("{prefix}:{key}"),
-                        tool: made.tool.clone(),
-                        label: made.label.clone(),
-                        at_ms: row.at_ms,
-                        offset,
-                        parts: folded_parts(content),
-                    });
-                    if !go_on {
-                        return false;
-                    }
-                }
-                true
-            }
-            _ => true,
-        }
-    })
 }

@@ -1,10 +1,14 @@
-//! Addresses of folded outputs: the last eight digits of the thread's id and the call's key, as in
+//! Addresses of folded parts: the last eight digits of the thread's id and a key, as in
 //! `d69144ab:9fGh2kLm`. The first digits of a thread's id are the time it was made, so the last
-//! ones are taken.
+//! ones are taken. An output's key is made of its call's identifier. A message has none, so its key
+//! is made of its words, and is the same wherever they were copied to.
 
 use std::fmt;
 use std::str::FromStr;
 
+use sha2::{Digest, Sha256};
+
+use crate::write::hex;
 use crate::{Error, ErrorKind};
 
 /// Characters of a call's identifier that make its key.
@@ -28,10 +32,33 @@ impl Address {
         &self.key
     }
 
+    /// Whether the key can be that of a message's words.
+    pub(crate) fn may_name_words(&self) -> bool {
+        self.key.starts_with(WORDS)
+    }
+
     /// Whether the address names this call of this thread.
     pub(crate) fn names(&self, call: &str) -> bool {
         key(call) == self.key || bare(call) == self.key
     }
+}
+
+/// What the key of a message's words begins with.
+const WORDS: &str = "say";
+
+/// The address of a message with these words.
+pub(crate) fn of_words<'w>(thread: &str, words: impl Iterator<Item = &'w str>) -> String {
+    format!("{}:{}", tail(thread), words_key(words))
+}
+
+/// The key of a message with these words.
+pub(crate) fn words_key<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let mut hash = Sha256::new();
+    for text in words {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    format!("{WORDS}{}", &hex(&hash.finalize())[..12])
 }
 
 /// The address of a call's output.

@@ -107,6 +107,14 @@ pub(crate) fn parse(raw: &str, own_prefix: &str) -> Option<Item> {
     })
 }
 
+/// The texts of a message's blocks.
+pub(crate) fn words(blocks: &[(u64, Content)]) -> impl Iterator<Item = &str> {
+    blocks.iter().filter_map(|(_, content)| match content {
+        Content::Text(text) => Some(text.as_str()),
+        _ => None,
+    })
+}
+
 fn message(item: &wire::Item<'_>, raw: &str, own_prefix: &str) -> Item {
     let mut blocks = Vec::new();
     let mut first_text = None;

@@ -7,10 +7,11 @@ use ctxfold_transcript::{
     Activity, Author, Block, BlockRef, Call, Content, Fill, Message, Outcome, Part, RowId,
     Transcript,
 };
+use serde_json::Value;
 
 use crate::activity;
 use crate::address;
-use crate::item::Item;
+use crate::item::{self, Item};
 use crate::live::{Entry, Live};
 
 /// Builds the transcript. A row of it is an index into the live part's entries.
@@ -49,8 +50,13 @@ impl Builder<'_> {
             Item::Message { author, blocks, .. } => {
                 let joins = *author == Author::Assistant;
                 self.begin(*author, row, entry, joins);
+                let address = address::of_words(self.thread, item::words(blocks));
                 for (bytes, content) in blocks {
-                    self.push(row, *bytes, content.clone());
+                    let at = self.push(row, *bytes, content.clone());
+                    if matches!(content, Content::Text(_)) {
+                        let block = &mut self.out.messages[at.message].blocks[at.block];
+                        block.address = Some(address.clone());
+                    }
                 }
             }
             Item::Reasoning => {
@@ -115,10 +121,12 @@ impl Builder<'_> {
             .copied()
             .or_else(|| first.and_then(activity::exit_in));
         let is_error = failed.unwrap_or(false) || exit.is_some_and(|code| code != 0);
+        let made = call.and_then(|index| self.out.calls.get(index));
         let content = Content::ToolResult {
             call,
             parts: parts.to_vec(),
             is_error,
+            said: made.and_then(|made| answers(&made.tool, &made.input, first?)),
         };
         let at = self.push(row, entry.len(), content);
         let Some(call) = call.and_then(|index| self.out.calls.get_mut(index)) else {
@@ -165,10 +173,62 @@ impl Builder<'_> {
             row,
             bytes,
             content,
+            address: None,
         });
         BlockRef {
             message,
             block: blocks.len() - 1,
+        }
+    }
+}
+
+/// What the user answered to questions that a tool asked: a line each, behind the question.
+fn answers(tool: &str, input: &str, output: &str) -> Option<String> {
+    if !tool.ends_with("request_user_input") && !tool.ends_with("request_user_input_async") {
+        return None;
+    }
+    let output: Value = serde_json::from_str(output).ok()?;
+    let input: Value = serde_json::from_str(input).unwrap_or_default();
+    let question = |id: &str| {
+        let asked = input["questions"].as_array()?.iter();
+        let of_id = asked.into_iter().find(|asked| asked["id"] == id)?;
+        of_id["question"].as_str()
+    };
+    let mut lines = Vec::new();
+    for (id, answer) in output["answers"].as_object()? {
+        let given = answer["answers"].as_array().into_iter().flatten();
+        let given: Vec<&str> = given.filter_map(Value::as_str).collect();
+        if !given.is_empty() {
+            let asked = question(id).unwrap_or(id);
+            lines.push(format!("{asked} {}", given.join(", ")));
+        }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_behind_their_questions() {
+        let input = r#"{"questions":[{"id":"db","header":"Db","question":"Which database?","options":[]}]}"#;
+        let output = r#"{"answers":{"db":{"answers":["Other","user_note: postgres, never sqlite"]},"x":{"answers":[]}}}"#;
+        let told = "Which database? Other, user_note: postgres, never sqlite";
+        let answers = |tool, output| answers(tool, input, output);
+        assert_eq!(answers("request_user_input", output).as_deref(), Some(told));
+        assert_eq!(
+            answers("request_user_input_async", output).as_deref(),
+            Some(told)
+        );
+        assert_eq!(answers("exec_command", output), None);
+        for output in [
+            "unavailable",
+            "{}",
+            r#"{"answers":{}}"#,
+            r#"{"answers":{"db":3}}"#,
+        ] {
+            assert_eq!(answers("request_user_input", output), None, "{output}");
         }
     }
 }

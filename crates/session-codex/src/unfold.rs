@@ -1,14 +1,15 @@
-//! Reads folded outputs back, byte for byte as they were first written.
+//! Reads folded outputs and messages back, byte for byte as they were first written.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use ctxfold_transcript::Author;
 use serde_json::Value;
 
 use crate::activity;
-use crate::address::{self, Address};
+use crate::address::{self, Address, words_key};
 use crate::chain::{self, Rollout};
-use crate::item::Item;
+use crate::item::{self, Item};
 use crate::lines::{self, Extent};
 use crate::live::Live;
 use crate::prefix::SUMMARY_PREFIX;
@@ -34,13 +35,13 @@ pub enum FoldedPart {
     Json(String),
 }
 
-/// A folded output, as it was first written.
+/// A folded output or message, as it was first written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Folded {
     /// The address that reads it back.
     pub address: String,
-    /// The tool's name.
+    /// The tool's name; of a message who speaks: `user`, `assistant` or `client`.
     pub tool: String,
     /// One line for people, for example `exec_command(cargo test)`.
     pub label: String,
@@ -48,12 +49,12 @@ pub struct Folded {
     pub at_ms: Option<i64>,
     /// Offset in bytes of its line in its rollout.
     pub offset: u64,
-    /// The output.
+    /// What it holds.
     pub parts: Vec<FoldedPart>,
 }
 
 impl Folded {
-    /// The words of the output, parts joined by a line break; images are left out.
+    /// Its words, parts joined by a line break; images are left out.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self
             .parts
@@ -67,7 +68,7 @@ impl Folded {
     }
 }
 
-/// Reads one output back as it was first written, whether it is folded now or not.
+/// Reads one output or message back as it was first written, whether it is folded now or not.
 ///
 /// # Errors
 /// When the rollout cannot be read, or when the address names nothing or several things in it.
@@ -82,6 +83,7 @@ pub fn unfold(store: &Store, path: &Path, address: &Address) -> Result<Folded, E
     let mut first_call = String::new();
     let mut ambiguous = false;
     let mut reader = Outputs::new(&chain[0].meta.id);
+    reader.messages = address.may_name_words();
     each_line(&chain, &mut |extent, bytes| {
         if wants_image {
             found = image(bytes, address, extent.start);
@@ -96,6 +98,9 @@ pub fn unfold(store: &Store, path: &Path, address: &Address) -> Result<Folded, E
                 }
                 Some(other) => ambiguous = first_call != call && other.parts != output.parts,
             }
+        } else if reader.messages && found.is_none() {
+            // The client shortens messages that it takes over into a new history.
+            found = reader.copied(extent, bytes, &|key| address.names(key));
         }
         !ambiguous
     })?;
@@ -107,9 +112,9 @@ pub fn unfold(store: &Store, path: &Path, address: &Address) -> Result<Folded, E
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("nothing is at {address}")).at(path))
 }
 
-/// Calls `visit` with every output of the thread that no longer reaches the model as it was
-/// written, in the order they were written, until it returns `false`. Memory is bounded by the live
-/// part and one line.
+/// Calls `visit` with every output and message of the thread that no longer reaches the model as it
+/// was written, in the order they were written, until it returns `false`. Summaries are passed
+/// over: what they tell of is there itself. Memory is bounded by the live part and one line.
 ///
 /// # Errors
 /// When a rollout cannot be read.
@@ -121,13 +126,20 @@ pub fn folded(
     let live = Live::read(store.home(), path)?;
     let mut reaching = HashSet::new();
     for entry in &live.entries {
-        if let Item::Output { call, parts, .. } = &entry.item {
-            reaching.insert((call.clone(), fingerprint(parts)));
+        match &entry.item {
+            Item::Output { call, parts, .. } => {
+                reaching.insert((call.clone(), fingerprint(parts)));
+            }
+            Item::Message { blocks, .. } => {
+                reaching.insert((words_key(item::words(blocks)), 0));
+            }
+            _ => {}
         }
     }
     drop(live.chain);
     let chain = whole_chain(store, path)?;
     let mut reader = Outputs::new(&chain[0].meta.id);
+    reader.messages = true;
     each_line(&chain, &mut |extent, bytes| {
         let keep = |_: &str| true;
         let Some((call, output)) = reader.line(extent, bytes, &keep) else {
@@ -194,6 +206,8 @@ fn each_line(chain: &[Rollout], visit: &mut dyn FnMut(Extent, &[u8]) -> bool) ->
 /// Pairs outputs with their calls as lines go by.
 struct Outputs<'t> {
     thread: &'t str,
+    /// Whether messages are read too.
+    messages: bool,
     /// Tool and label of the calls that have no output yet.
     calls: HashMap<String, (String, String)>,
     fingerprint: u64,
@@ -203,12 +217,13 @@ impl Outputs<'_> {
     fn new(thread: &str) -> Outputs<'_> {
         Outputs {
             thread,
+            messages: false,
             calls: HashMap::new(),
             fingerprint: 0,
         }
     }
 
-    /// The output in a line, if its call is wanted.
+    /// The output in a line, if its call is wanted, or the message, if its key is.
     fn line(
         &mut self,
         extent: Extent,
@@ -220,7 +235,7 @@ impl Outputs<'_> {
             return None;
         }
         let line = Line::parse(bytes).filter(|line| line.kind == "response_item")?;
-        match crate::item::parse(line.payload.get(), SUMMARY_PREFIX)? {
+        match item::parse(line.payload.get(), SUMMARY_PREFIX)? {
             Item::Call { id, tool, input } if wanted(&id) => {
                 let label = activity::label(&tool, &input);
                 self.calls.insert(id, (tool, label));
@@ -240,8 +255,72 @@ impl Outputs<'_> {
                 };
                 Some((call, folded))
             }
-            _ => None,
+            item => {
+                self.fingerprint = 0;
+                self.message(extent, &line, item, wanted)
+            }
         }
+    }
+
+    /// The message that an item of a line is, if its key is wanted.
+    fn message(
+        &self,
+        extent: Extent,
+        line: &Line<'_>,
+        item: Item,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Option<(String, Folded)> {
+        let Item::Message {
+            author,
+            blocks,
+            reinjected: false,
+        } = item
+        else {
+            return None;
+        };
+        let tool = match author {
+            Author::User => "user",
+            Author::Assistant => "assistant",
+            Author::Client => "client",
+            _ => return None,
+        };
+        let key = words_key(item::words(&blocks));
+        let first = item::words(&blocks).next()?;
+        if !self.messages || !wanted(&key) {
+            return None;
+        }
+        let head: String = first.chars().take(200).collect();
+        let folded = Folded {
+            address: address::of_words(self.thread, item::words(&blocks)),
+            tool: tool.to_owned(),
+            label: activity::label(tool, &head),
+            at_ms: line.timestamp.as_deref().and_then(parse_timestamp),
+            offset: extent.start,
+            parts: item::words(&blocks)
+                .map(|text| FoldedPart::Text(text.to_owned()))
+                .collect(),
+        };
+        Some((key, folded))
+    }
+
+    /// A message that only the history of a compaction holds.
+    fn copied(
+        &self,
+        extent: Extent,
+        bytes: &[u8],
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Option<Folded> {
+        let head = &bytes[..bytes.len().min(512)];
+        if lines::kind(head).is_some_and(|kind| kind != b"compacted") {
+            return None;
+        }
+        let line = Line::parse(bytes).filter(|line| line.kind == "compacted")?;
+        let items = line.payload::<Compacted<'_>>()?.replacement_history?;
+        items.into_iter().find_map(|raw| {
+            let item = item::parse(raw.get(), SUMMARY_PREFIX)?;
+            let (_, folded) = self.message(extent, &line, item, wanted)?;
+            Some(folded)
+        })
     }
 }
 

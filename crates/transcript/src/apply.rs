@@ -104,6 +104,7 @@ fn summary_message(summary: &str) -> Message {
             row: RowId::NEW,
             bytes: text_bytes(summary),
             content: Content::Text(summary.to_owned()),
+            address: None,
         }],
         rows: vec![RowId::NEW],
         at_ms: None,
@@ -150,6 +151,7 @@ fn add_note(message: &mut Message, note: &str) -> Option<usize> {
             row,
             bytes: ENVELOPE + text_bytes(note),
             content: Content::Text(note.to_owned()),
+            address: None,
         },
     );
     Some(place)

@@ -56,20 +56,26 @@ impl MessageBuilder<'_> {
         let message = self.transcript.messages.len() - 1;
         let target = &mut self.transcript.messages[message];
         let row = target.rows[0];
+        let block = target.blocks.len();
+        let is_words = matches!(content, Content::Text(_) | Content::Said(_));
         target.blocks.push(Block {
             row,
             bytes: bytes + ENVELOPE,
             content,
+            address: is_words.then(|| format!("test:{message}-{block}")),
         });
-        BlockRef {
-            message,
-            block: target.blocks.len() - 1,
-        }
+        BlockRef { message, block }
     }
 
     /// Adds words.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.push(text_bytes(text), Content::Text(text.to_owned()));
+        self
+    }
+
+    /// Adds words of the user to a message that is not theirs.
+    pub fn said(&mut self, text: &str) -> &mut Self {
+        self.push(text_bytes(text), Content::Said(text.to_owned()));
         self
     }
 
@@ -110,6 +116,15 @@ impl MessageBuilder<'_> {
 
     /// Adds the result of the newest unanswered call with this identifier.
     pub fn result(&mut self, id: &str, output: &str, is_error: bool) -> &mut Self {
+        self.ended(id, output, is_error, None)
+    }
+
+    /// The same for a result in which the user says something.
+    pub fn answer(&mut self, id: &str, output: &str, is_error: bool, said: &str) -> &mut Self {
+        self.ended(id, output, is_error, Some(said.to_owned()))
+    }
+
+    fn ended(&mut self, id: &str, output: &str, is_error: bool, said: Option<String>) -> &mut Self {
         let call = self
             .transcript
             .calls
@@ -119,6 +134,7 @@ impl MessageBuilder<'_> {
             call,
             parts: vec![Part::Text(output.to_owned())],
             is_error,
+            said,
         };
         let at = self.push(text_bytes(output), content);
         if let Some(call) = call.and_then(|i| self.transcript.calls.get_mut(i)) {

@@ -1,6 +1,8 @@
 //! The conversation: messages, their blocks, and where each came from. What a call did stands in
 //! [`crate::call`]; how much things weigh in [`crate::size`].
 
+use std::borrow::Cow;
+
 use crate::{Call, Fill, Measure, Scale};
 
 /// A row of the file that a message came from, as the reader numbered it. Opaque to all but the
@@ -63,6 +65,8 @@ pub struct Block {
     pub bytes: u64,
     /// What it holds.
     pub content: Content,
+    /// For words: the address that reads them back once they no longer reach the model.
+    pub address: Option<String>,
 }
 
 /// What a block holds.
@@ -71,6 +75,9 @@ pub struct Block {
 pub enum Content {
     /// Words.
     Text(String),
+    /// Words of the user in a message that is not theirs, beside results for example. No plan
+    /// touches them.
+    Said(String),
     /// The model's thinking, readable or not. Never edited in a kept message.
     Thinking,
     /// A tool call: an index into [`Transcript::calls`].
@@ -83,6 +90,9 @@ pub enum Content {
         parts: Vec<Part>,
         /// Whether the agent marked it as an error.
         is_error: bool,
+        /// What the user says in it: the answer to a question, or why they refused the call. A
+        /// plan that touches such a result is not valid.
+        said: Option<String>,
     },
     /// An image that the user or the client put in.
     Image(Image),
@@ -135,6 +145,15 @@ pub struct Image {
     pub pixels: Option<(u32, u32)>,
 }
 
+/// Words of the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words<'a> {
+    /// The words.
+    pub text: Cow<'a, str>,
+    /// The address that reads them back once they no longer reach the model.
+    pub address: Option<&'a str>,
+}
+
 /// Where a block stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockRef {
@@ -174,6 +193,14 @@ impl Message {
 }
 
 impl Content {
+    /// What the user says in a tool result.
+    pub fn said(&self) -> Option<&str> {
+        match self {
+            Content::ToolResult { said, .. } => said.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The words of a tool result, without its images.
     pub fn result_text(&self) -> Option<String> {
         let Content::ToolResult { parts, .. } = self else {
@@ -194,6 +221,41 @@ impl Transcript {
     /// The block at `at`, if there is one.
     pub fn block(&self, at: BlockRef) -> Option<&Block> {
         self.messages.get(at.message)?.blocks.get(at.block)
+    }
+
+    /// What the user says in a message: all of their own message, and of others the words in and
+    /// beside results.
+    pub fn said(&self, message: usize) -> Vec<Words<'_>> {
+        let Some(message) = self.messages.get(message) else {
+            return Vec::new();
+        };
+        if message.author == Author::User {
+            let is_text = |b: &&Block| matches!(b.content, Content::Text(_));
+            let first = message.blocks.iter().find(is_text);
+            return vec![Words {
+                text: Cow::Owned(message.text()),
+                address: first.and_then(|block| block.address.as_deref()),
+            }];
+        }
+        let words = message.blocks.iter().filter_map(|block| {
+            let (text, address) = match &block.content {
+                Content::Said(text) => (text, block.address.as_deref()),
+                Content::ToolResult {
+                    call,
+                    said: Some(text),
+                    ..
+                } => {
+                    let call = call.and_then(|call| self.calls.get(call));
+                    (text, call.map(|call| call.address.as_str()))
+                }
+                _ => return None,
+            };
+            Some(Words {
+                text: Cow::Borrowed(text),
+                address,
+            })
+        });
+        words.collect()
     }
 
     /// The result block of a call, if it has come.
@@ -262,6 +324,29 @@ impl Transcript {
 #[cfg(test)]
 mod tests {
     use crate::{Author, Builder, Content, Mode, Plan};
+
+    /// The user speaks in their own messages, beside results and in them; nobody else does.
+    #[test]
+    fn the_user_is_heard_wherever_they_speak() {
+        let mut b = Builder::new();
+        b.message(Author::User).text("one").text("two");
+        b.message(Author::Assistant)
+            .text("three")
+            .call("a", "Ask", "Ask");
+        b.message(Author::Tool)
+            .answer("a", "The user said: four", false, "four")
+            .said("five")
+            .text("six");
+        b.message(Author::Client).text("seven");
+        b.message(Author::Summary).text("eight");
+        let t = b.build();
+        let heard: Vec<_> = (0..t.messages.len()).flat_map(|m| t.said(m)).collect();
+        let texts: Vec<&str> = heard.iter().map(|w| &*w.text).collect();
+        assert_eq!(texts, ["one\n\ntwo", "four", "five"]);
+        let addresses: Vec<_> = heard.iter().map(|w| w.address.unwrap()).collect();
+        assert_eq!(addresses, ["test:0-0", "test:a", "test:2-1"]);
+        assert!(t.said(9).is_empty());
+    }
 
     /// What the client would announce anew outlives a summary, alone and in its size.
     #[test]

@@ -34,7 +34,9 @@ mod validate;
 
 pub use builder::{Builder, MessageBuilder};
 pub use call::{Activity, Call, Outcome, Span, Todo, TodoState};
-pub use conversation::{Author, Block, BlockRef, Content, Image, Message, Part, RowId, Transcript};
+pub use conversation::{
+    Author, Block, BlockRef, Content, Image, Message, Part, RowId, Transcript, Words,
+};
 pub use plan::{Action, Decision, Mode, Note, Plan, Target};
 pub use size::{Fill, Measure, Scale, text_bytes};
 pub use validate::PlanError;

@@ -30,7 +30,9 @@ impl Content {
     /// its place: thinking, calls and unknown kinds.
     pub fn payload_bytes(&self) -> u64 {
         match self {
-            Content::Text(text) | Content::Attachment { text, .. } => text_bytes(text),
+            Content::Text(text) | Content::Said(text) | Content::Attachment { text, .. } => {
+                text_bytes(text)
+            }
             Content::ToolResult { parts, .. } => parts
                 .iter()
                 .map(|p| match p {

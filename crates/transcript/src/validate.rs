@@ -1,5 +1,5 @@
 //! Whether a plan may be carried out: pairs stay whole, pending calls and the tail are not
-//! touched, users and thinking are not edited.
+//! touched, users (also where they speak in a result) and thinking are not edited.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,6 +16,8 @@ pub enum PlanError {
     DecidedTwice(Target),
     /// A call without a result would be touched.
     PendingCall(usize),
+    /// A call in whose result the user speaks would be touched.
+    UsersWords(usize),
     /// A call or attachment in the tail would be touched.
     InTail(Target),
     /// The tail would begin inside a pair of call and result.
@@ -49,6 +51,9 @@ impl fmt::Display for PlanError {
             }
             PlanError::DecidedTwice(t) => write!(f, "the plan decides twice over {t:?}"),
             PlanError::PendingCall(c) => write!(f, "call {c} has no result yet"),
+            PlanError::UsersWords(c) => {
+                write!(f, "the result of call {c} holds words of the user")
+            }
             PlanError::InTail(t) => write!(f, "{t:?} is in the tail that stays verbatim"),
             PlanError::SplitPair { call } => {
                 write!(f, "the tail would begin between call {call} and its result")
@@ -186,6 +191,10 @@ impl Plan {
                     && (call.outcome == Outcome::Pending || call.result.is_none())
                 {
                     return Err(PlanError::PendingCall(index));
+                }
+                let said = transcript.result(index).and_then(|b| b.content.said());
+                if *action != Action::Keep && said.is_some() {
+                    return Err(PlanError::UsersWords(index));
                 }
                 call.result.map_or(call.at, |result| call.at.max(result))
             }

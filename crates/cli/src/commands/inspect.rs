@@ -234,7 +234,7 @@ fn kind(author: Author, content: &Content) -> &'static str {
         }
         (_, Content::Image(_)) => "images",
         (_, Content::Attachment { .. }) => "attachments",
-        (Author::User, _) => "user words",
+        (Author::User, _) | (_, Content::Said(_)) => "user words",
         (Author::Assistant, _) => "assistant words",
         (Author::Summary, _) => "earlier summary",
         (Author::Client, _) => "client's own",
@@ -261,17 +261,21 @@ fn draw(p: &Picture) -> String {
             } else {
                 output::GOOD
             };
-            out.push_str(&format!(
-                "{} {} of {} tokens ({}){}\n",
-                output::styled(style, &output::bar(share, 30)),
+            let text = format!(
+                "{} of {} tokens ({}){}",
                 output::percent(share),
                 output::tokens(window),
                 output::tokens(tokens),
                 if p.fill_is_stale {
-                    ", counted before the last compaction"
+                    ", before the last compaction"
                 } else {
                     ""
                 }
+            );
+            let cells = width.saturating_sub(text.len() + 1).clamp(4, 30);
+            out.push_str(&format!(
+                "{} {text}\n",
+                output::styled(style, &output::bar(share, cells))
             ));
         }
         _ => out.push_str("the client has not recorded a fill yet; tokens are estimates\n"),

@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
-use ctxfold_session_claude::{Ended, activities, label};
+use ctxfold_session_claude::{
+    Ended, ResultWords, activities, is_client_text, is_local_output, label, said_in_result,
+    typed_command,
+};
 use ctxfold_transcript::{
     Author, Block, BlockRef, Call, Content, Message, Outcome, Part, RowId, Transcript, text_bytes,
 };
@@ -77,7 +80,14 @@ impl Reader {
     fn transcript(mut self, rows: &[Row<'_>]) -> Transcript {
         for (index, row) in rows.iter().enumerate() {
             let id = RowId(u32::try_from(index).unwrap_or(u32::MAX));
-            let author = author(row);
+            let next = rows.get(index + 1);
+            let typed = typed_command(&row.text).filter(|_| {
+                row.role == "user" && !next.is_some_and(|next| is_local_output(&next.text))
+            });
+            let author = match typed {
+                Some(_) => Author::User,
+                None => author(row),
+            };
             self.begin(author, id);
             if let Some(results) = &row.tool_results {
                 for result in results {
@@ -88,7 +98,15 @@ impl Reader {
                 self.push(id, 0, Content::Thinking);
             }
             if !row.text.is_empty() {
-                self.push(id, text_bytes(&row.text), Content::Text(row.text.clone()));
+                let is_said = author == Author::Tool && !is_client_text(&row.text);
+                let text = typed.unwrap_or_else(|| row.text.clone());
+                let bytes = text_bytes(&row.text);
+                let content = if is_said {
+                    Content::Said(text)
+                } else {
+                    Content::Text(text)
+                };
+                self.push(id, bytes, content);
             }
             for call in &row.tool_uses {
                 self.call(id, call);
@@ -121,6 +139,7 @@ impl Reader {
             row,
             bytes: bytes + ENVELOPE,
             content,
+            address: None,
         });
         BlockRef {
             message,
@@ -163,6 +182,8 @@ impl Reader {
     fn result(&mut self, row: RowId, result: &super::wire::ToolResult<'_>) {
         let call = self.calls.get(&result.tool_use_id).copied();
         let call = call.filter(|i| self.transcript.calls[*i].result.is_none());
+        let tool = call.map_or("", |index| &self.transcript.calls[index].tool);
+        let said = said_in_result(&ResultWords::new(tool, &result.text, result.is_error));
         let at = self.push(
             row,
             text_bytes(&result.text),
@@ -170,6 +191,7 @@ impl Reader {
                 call,
                 parts: vec![Part::Text(result.text.clone())],
                 is_error: result.is_error,
+                said,
             },
         );
         let Some(index) = call else { return };

@@ -50,6 +50,30 @@ fn rows_become_messages_and_calls() {
 }
 
 #[test]
+fn the_user_is_heard_in_results_beside_them_and_behind_commands() {
+    let refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\nNever touch it.";
+    let text = json!({"v": 1, "options": {"mode": "mask"}, "messages": [
+        {"role": "user", "text": "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the parser</command-args>", "toolUses": []},
+        {"role": "assistant", "text": "", "toolUses": [{"tool_use_id": "t1", "tool": "Edit", "input": {"file_path": "/a"}}]},
+        {"role": "user", "text": "and use tabs", "toolUses": [], "toolResults": [{"tool_use_id": "t1", "text": refusal, "isError": true}]},
+        {"role": "user", "text": "<command-name>/model</command-name>\n<command-args>opus</command-args>", "toolUses": []},
+        {"role": "user", "text": "<local-command-stdout>set</local-command-stdout>", "toolUses": []},
+    ]})
+    .to_string();
+    let handed = read(&text, "3f2a91c0").unwrap();
+    let t = &handed.transcript;
+    let said = (0..t.messages.len()).flat_map(|message| t.said(message));
+    let said: Vec<_> = said.map(|words| words.text.into_owned()).collect();
+    assert_eq!(said, ["/fix the parser", "Never touch it.", "and use tabs"]);
+    let rows = written(&Plan::keep_all(t, Mode::Mask), &text);
+    assert_eq!(rows[2]["toolResults"][0]["text"], refusal);
+    assert_eq!(
+        (&rows[3]["role"], &rows[3]["text"]),
+        (&json!("user"), &json!("and use tabs"))
+    );
+}
+
+#[test]
 fn nothing_decided_means_every_word_and_pair_is_there() {
     let text = conversation();
     let handed = read(&text, "3f2a91c0").unwrap();

@@ -115,8 +115,18 @@ impl<'a> Writer<'_, 'a> {
 
     fn results(&self, message: &Message, out: &mut Vec<Out<'a>>) {
         for block in &message.blocks {
-            let Content::ToolResult { call, is_error, .. } = &block.content else {
-                continue;
+            let (call, is_error) = match &block.content {
+                Content::ToolResult { call, is_error, .. } => (call, is_error),
+                // What stands beside results stays, whatever happens to them.
+                Content::Said(text) | Content::Text(text) => {
+                    out.push(Out::Built(BuiltRow {
+                        role: "user",
+                        text: text.clone(),
+                        ..BuiltRow::default()
+                    }));
+                    continue;
+                }
+                _ => continue,
             };
             // A result without its call is dropped by the client; so it is here.
             let Some(index) = call else { continue };

@@ -7,7 +7,7 @@ use std::fmt;
 
 use ctxfold_transcript::{Todo, TodoState};
 
-use super::{AgentFact, FailedCommand, FileFact, Ledger};
+use super::{AgentFact, FailedCommand, FileFact, Ledger, UserWords};
 use crate::fold::one_line;
 
 const OPEN: &str = "<ctxfold-ledger version=\"1\">";
@@ -31,7 +31,7 @@ impl fmt::Display for Ledger {
              ctxfold unfold ADDRESS; to find one: ctxfold unfold --search REGEX"
         )?;
         section(f, STANDING, self.standing.iter().cloned())?;
-        section(f, USER, self.user_messages.iter().cloned())?;
+        section(f, USER, self.user_messages.iter().map(words))?;
         section(f, FILES, self.files.iter().map(file))?;
         let failed = self
             .failed
@@ -71,6 +71,47 @@ fn file(file: &FileFact) -> String {
         words.join(", "),
         one_line(&file.address)
     )
+}
+
+/// The words, and on a line of its own the address where one is known.
+fn words(words: &UserWords) -> String {
+    let UserWords { text, address } = words;
+    let is_unclear = || text.rsplit('\n').next().and_then(as_address).is_some();
+    match &**address {
+        "" if is_unclear() => format!("{text}\n({NO_ADDRESS})"),
+        "" => text.clone(),
+        address => format!("{text}\n({})", one_line(address)),
+    }
+}
+
+const NO_ADDRESS: &str = "-";
+
+/// The address in a line that holds nothing else.
+fn as_address(line: &str) -> Option<&str> {
+    let address = line.strip_prefix('(')?.strip_suffix(')')?;
+    let is_word = |word: &str| {
+        let is_char = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        !word.is_empty() && word.chars().all(is_char)
+    };
+    let (session, key) = address.split_once(':').unwrap_or((address, address));
+    let is_address = is_word(session) && is_word(key) && address.contains(':');
+    (is_address || address == NO_ADDRESS).then_some(address)
+}
+
+fn parse_words(item: String) -> UserWords {
+    let found = item
+        .rsplit_once('\n')
+        .and_then(|(text, last)| Some((text, as_address(last)?)));
+    match found {
+        Some((text, address)) => UserWords {
+            text: text.to_owned(),
+            address: if address == NO_ADDRESS { "" } else { address }.to_owned(),
+        },
+        None => UserWords {
+            text: item,
+            address: String::new(),
+        },
+    }
 }
 
 fn section(
@@ -140,7 +181,7 @@ impl Ledger {
     fn take(&mut self, title: &str, item: String) {
         match title {
             STANDING => self.standing.push(item),
-            USER => self.user_messages.push(item),
+            USER => self.user_messages.push(parse_words(item)),
             SKILLS => self.skills.push(item),
             FILES => self.files.extend(parse_file(&item)),
             FAILED => self
@@ -210,6 +251,7 @@ mod tests {
             Just(CLOSE.to_owned()),
             Just(format!("a\n{CLOSE}\n{OPEN}\n{FILES}\n- evil (read) (x)")),
             Just(STANDING.to_owned()),
+            "[a-z]{0,3}(\n\\((-|[a-c:]{1,3})\\)){0,2}",
         ]
     }
 
@@ -220,7 +262,7 @@ mod tests {
     prop_compose! {
         fn ledgers()(
             standing in proptest::collection::vec(text(), 0..3),
-            user_messages in proptest::collection::vec(text(), 0..3),
+            user_messages in proptest::collection::vec((text(), any::<bool>()), 0..3),
             files in proptest::collection::vec((line(), any::<[bool; 4]>()), 0..3),
             failed in proptest::collection::vec((text(), line()), 0..3),
             todos in proptest::collection::vec((text(), any::<bool>()), 0..3),
@@ -230,7 +272,10 @@ mod tests {
             let address = "3f2a91c0:GQ7wK2".to_owned();
             Ledger {
                 standing,
-                user_messages,
+                user_messages: user_messages.into_iter().map(|(text, known)| UserWords {
+                    text,
+                    address: if known { address.clone() } else { String::new() },
+                }).collect(),
                 files: files.into_iter().map(|(path, is)| FileFact {
                     path, read: is[0], created: is[1], changed: is[2], deleted: is[3],
                     address: address.clone(),

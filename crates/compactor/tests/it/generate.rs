@@ -56,7 +56,9 @@ pub(crate) fn shown(t: &Transcript) -> String {
     let mut out = String::new();
     for block in t.messages.iter().flat_map(|m| &m.blocks) {
         match &block.content {
-            Content::Text(text) | Content::Attachment { text, .. } => out.push_str(text),
+            Content::Text(text) | Content::Said(text) | Content::Attachment { text, .. } => {
+                out.push_str(text);
+            }
             Content::ToolCall(call) => {
                 let call = &t.calls[*call];
                 out.push_str(&call.label);
@@ -199,8 +201,15 @@ fn answer(b: &mut Builder, place: usize, thinking: bool, text: Option<&str>, cal
         let mut m = b.message(Author::Tool);
         for (n, (_, result)) in calls.iter().enumerate() {
             if let Some((failed, size)) = result {
-                m.result(&format!("{place}.{n}"), &"o ".repeat(*size), *failed);
+                let (id, output) = (format!("{place}.{n}"), "o ".repeat(*size));
+                match size % 8 {
+                    0 => m.answer(&id, &output, *failed, &format!("never {id}")),
+                    _ => m.result(&id, &output, *failed),
+                };
             }
+        }
+        if calls.len() == 3 {
+            m.said(&format!("beside {place}, always"));
         }
     }
 }

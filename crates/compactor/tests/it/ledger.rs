@@ -141,15 +141,108 @@ fn older_messages_are_cut_with_a_pointer_and_prohibitions_stay() {
         before: None,
     };
     let ledger = ledger(&b.build(), &options);
-    assert_eq!(ledger.user_messages[9], long(9), "the newest is whole");
-    assert!(ledger.user_messages[0].starts_with("Number 0. filler"));
-    assert!(ledger.user_messages[0].contains("ctxfold unfold --search 'Number.{1,3}0"));
-    let chars: usize = ledger.user_messages.iter().map(|m| m.chars().count()).sum();
+    let said = &ledger.user_messages;
+    assert_eq!(said[9].text, long(9), "the newest is whole");
+    assert!(said[0].text.starts_with("Number 0. filler"));
+    assert!(
+        said[0].text.contains("with: ctxfold unfold test:0-0]"),
+        "{}",
+        said[0].text
+    );
+    let chars: usize = said.iter().map(|m| m.text.chars().count()).sum();
     assert!(chars < 2_000 * 4 + 10 * 400, "{chars}");
     for n in 0..10 {
         let sentence = format!("Never drop table t{n}.");
         assert!(ledger.standing.iter().any(|s| s.contains(&sentence)), "{n}");
     }
+}
+
+/// A long message that is cut in a later round still says where all of it is.
+#[test]
+fn the_way_to_a_cut_message_outlives_rounds() {
+    let long = format!("Keep this.\n{}", "filler words ".repeat(200));
+    let mut b = Builder::new();
+    b.message(Author::User).text(&long);
+    b.message(Author::User).text("short");
+    let first = of(&b.build());
+    assert_eq!(
+        (
+            &*first.user_messages[0].text,
+            &*first.user_messages[0].address
+        ),
+        (&*long, "test:0-0")
+    );
+    assert_eq!(
+        first.user_messages[1].address, "",
+        "a short one is never cut"
+    );
+
+    let mut summary = first;
+    for user_tokens in [600, 100, 0] {
+        let mut b = Builder::new();
+        b.message(Author::Summary).text(&summary.to_string());
+        let options = LedgerOptions {
+            user_tokens,
+            before: None,
+        };
+        summary = ledger(&b.build(), &options);
+        let cut = &summary.user_messages[0];
+        assert!(
+            cut.text
+                .contains("cut here; read all of it with: ctxfold unfold test:0-0]"),
+            "{}",
+            cut.text
+        );
+        assert_eq!(cut.address, "test:0-0");
+        assert_eq!(summary.user_messages[1].text, "short");
+    }
+}
+
+/// Where no address is known a search that goes line by line finds the message.
+#[test]
+fn without_an_address_words_of_one_line_are_searched() {
+    let mut b = Builder::new();
+    let long = format!(
+        "Hi!\n\nPlease: fix «the» frobnicator, now.\n{}",
+        "x ".repeat(900)
+    );
+    b.message(Author::User).text(&long);
+    let mut t = b.build();
+    t.messages[0].blocks[0].address = None;
+    let options = LedgerOptions {
+        user_tokens: 0,
+        before: None,
+    };
+    let ledger = ledger(&t, &options);
+    let text = &ledger.user_messages[0].text;
+    let (_, search) = text.split_once("--search '").expect("a search");
+    let (search, _) = search.split_once("']").expect("its end");
+    let search = regex::Regex::new(search).unwrap();
+    assert_eq!(long.lines().position(|line| search.is_match(line)), Some(2));
+}
+
+/// What the user says in a result and beside it is heard like a prompt.
+#[test]
+fn words_in_results_are_heard_like_prompts() {
+    let mut b = Builder::new();
+    b.message(Author::Assistant)
+        .call_with("1", "Edit", "Edit(a)", edit("a"));
+    b.message(Author::Tool)
+        .answer(
+            "1",
+            "rejected; the user said:\nNever touch a.",
+            true,
+            "Never touch a.",
+        )
+        .said("Always use tabs.");
+    let ledger = of(&b.build());
+    let texts: Vec<_> = ledger
+        .user_messages
+        .iter()
+        .map(|said| said.text.as_str())
+        .collect();
+    assert_eq!(texts, ["Never touch a.", "Always use tabs."]);
+    assert_eq!(ledger.standing, ["Never touch a.", "Always use tabs."]);
 }
 
 proptest! {
@@ -192,10 +285,10 @@ proptest! {
             b.message(Author::User).text(&format!("{n} {}", "ü".repeat(*length)));
         }
         let ledger = ledger(&b.build(), &LedgerOptions { user_tokens, before: None });
-        let chars: usize = ledger.user_messages.iter().map(|m| m.chars().count()).sum();
+        let chars: usize = ledger.user_messages.iter().map(|m| m.text.chars().count()).sum();
         prop_assert!(chars <= user_tokens * 4 + 200 + lengths.len() * 401);
         for (n, message) in ledger.user_messages.iter().enumerate() {
-            let is_it = message.starts_with(&format!("{n} ü"));
+            let is_it = message.text.starts_with(&format!("{n} ü"));
             prop_assert!(is_it);
         }
     }

@@ -8,7 +8,7 @@ use ctxfold_transcript::{
     Action, Activity, Author, Builder, Content, Fill, Image, Outcome, Part, Target, Transcript,
 };
 
-use crate::generate::{call, edit, read, run, talk};
+use crate::generate::{call, edit, read, run, shown, talk};
 
 const LONG: &str = "a line of output that says a little about what ran and how it went\n";
 
@@ -150,6 +150,32 @@ fn each_rule_folds_its_kind_and_nothing_else() {
         all[11], None,
         "a failure that nothing got over is never folded"
     );
+}
+
+/// A refusal with the user's reason stays, whatever came after it and whatever is asked for.
+#[test]
+fn a_result_in_which_the_user_speaks_is_never_folded() {
+    let words = "Never touch the vault.";
+    let refusal = format!("refused; the user said: {words} {}", LONG.repeat(300));
+    let mut b = Builder::new();
+    b.message(Author::User).text("go");
+    b.message(Author::Assistant)
+        .call_with("1", "Edit", "Edit(a.rs)", edit("a.rs"));
+    b.message(Author::Tool).answer("1", &refusal, true, words);
+    call(&mut b, "2", edit("a.rs"), &LONG.repeat(300), false);
+    talk(&mut b, 6);
+    let t = b.build();
+    let plan = mask(
+        &t,
+        &MaskOptions {
+            aggressive: true,
+            ..MaskOptions::default()
+        },
+    )
+    .unwrap();
+    let targets: Vec<_> = plan.decisions.iter().map(|d| d.target).collect();
+    assert_eq!(targets, [Target::Call(1)]);
+    assert!(shown(&plan.apply(&t)).contains(words));
 }
 
 #[test]

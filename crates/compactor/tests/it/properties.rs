@@ -15,11 +15,11 @@ fn check(t: &Transcript, plan: &Plan) {
     assert!(plan.after.bytes < plan.before.bytes);
     let after = plan.apply(t);
     assert_eq!(after.bytes(), plan.after.bytes);
-    let texts = |t: &Transcript, author| -> Vec<String> {
-        let said = t.messages.iter().filter(|m| m.author == author);
-        said.map(Message::text).collect()
+    let said = |t: &Transcript| -> Vec<String> {
+        let words = (0..t.messages.len()).flat_map(|message| t.said(message));
+        words.map(|words| words.text.into_owned()).collect()
     };
-    assert_eq!(texts(&after, Author::User), texts(t, Author::User));
+    assert_eq!(said(&after), said(t));
     let thoughts = |t: &Transcript| {
         let blocks = t.messages.iter().flat_map(|m| &m.blocks);
         blocks.filter(|b| b.content == Content::Thinking).count()

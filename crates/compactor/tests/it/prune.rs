@@ -161,13 +161,26 @@ fn pinned_calls_are_shown_as_fixed() {
         .call_with("lost", "T", "T(lost)", run("z"));
     b.message(Author::User).text("go on");
     call(&mut b, "free", run("x"), &"yes ".repeat(400), false);
+    b.message(Author::Assistant)
+        .call_with("said", "Ask", "Ask(said)", run("ask"));
+    b.message(Author::Tool)
+        .answer("said", &"answer ".repeat(400), false, "never postgres");
     talk(&mut b, 6);
     let t = b.build();
     let job = PruneJob::new(&t, &PruneOptions::default()).unwrap();
     let question = &asked(&job)[0];
     assert_eq!(asked_ids(question), ["c1"]);
+    assert!(
+        question
+            .text
+            .contains("\n## the user said\nnever postgres\n")
+    );
+    assert!(
+        question.text.contains("\n- never postgres\n"),
+        "it is a wish"
+    );
     assert!(question.text.contains("## call c1: Tool(free)"));
-    for name in ["Tool(bad)", "Tool(list)", "T(lost)"] {
+    for name in ["Tool(bad)", "Tool(list)", "T(lost)", "Ask(said)"] {
         let line = format!("## fixed call (always kept): {name}");
         assert!(question.text.contains(&line), "{line}");
     }

@@ -178,7 +178,7 @@ fn the_ledger_itself_holds_every_fact_after_five_summaries() {
     let ledger = Ledger::parse(&t.messages[0].text()).expect("a ledger");
     for (kind, fact) in (0..ROUNDS).flat_map(facts) {
         let holds = match kind {
-            "user message" => ledger.user_messages.contains(&fact),
+            "user message" => ledger.user_messages.iter().any(|said| said.text == fact),
             "prohibition" => ledger.standing.contains(&fact),
             "changed path" => ledger
                 .files

@@ -145,8 +145,10 @@ fn an_earlier_summary_is_marked_and_never_the_user_speaking() {
     let mut second = job(&t);
     let text = &asked(&second)[0].text;
     assert!(text.contains("## EARLIER SUMMARY"));
+    let heard = &second.ledger().user_messages;
+    let heard: Vec<&str> = heard.iter().map(|said| said.text.as_str()).collect();
     assert_eq!(
-        second.ledger().user_messages,
+        heard,
         ["fix the parser; never push to main", "second request"]
     );
     second.reply(&[Ok(dull_summary())]).unwrap();
@@ -447,6 +449,7 @@ fn forty_user_messages_come_through_word_for_word() {
         .iter()
         .filter(|m| m.author == Author::User)
         .map(Message::text);
-    assert_eq!(ledger.user_messages, said.collect::<Vec<_>>());
+    let heard = ledger.user_messages.into_iter().map(|said| said.text);
+    assert!(heard.eq(said));
     assert!(shown(&after).contains("message 39:"));
 }

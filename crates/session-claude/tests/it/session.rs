@@ -56,6 +56,7 @@ fn seen(transcript: &Transcript) -> Vec<(Author, Vec<String>)> {
             call,
             parts,
             is_error,
+            ..
         } => {
             let id = call.map(|c| transcript.calls[c].id.clone());
             format!("result {id:?} {is_error} {parts:?}")

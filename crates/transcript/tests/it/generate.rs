@@ -52,7 +52,15 @@ pub(crate) fn transcripts() -> impl Strategy<Value = Transcript> {
                         let mut m = b.message(Author::Tool);
                         for (call, _) in calls.iter().enumerate().filter(|(_, answered)| **answered)
                         {
-                            m.result(&format!("{place}-{call}"), "out\nput", call == 1);
+                            let id = format!("{place}-{call}");
+                            if call == 2 {
+                                m.answer(&id, "said: \"no\"", true, "\"no\"");
+                            } else {
+                                m.result(&id, "out\nput", call == 1);
+                            }
+                        }
+                        if calls.len() == 2 {
+                            m.said("and \"by the way\"");
                         }
                     }
                 }

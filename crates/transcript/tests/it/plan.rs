@@ -60,11 +60,11 @@ fn is_whole(t: &Transcript) -> bool {
             == t.calls.len()
 }
 
-fn texts(t: &Transcript, author: Author) -> Vec<String> {
-    t.messages
-        .iter()
-        .filter(|m| m.author == author)
-        .map(ctxfold_transcript::Message::text)
+/// What the user says, wherever it stands.
+fn said(t: &Transcript) -> Vec<String> {
+    (0..t.messages.len())
+        .flat_map(|message| t.said(message))
+        .map(|words| words.text.into_owned())
         .collect()
 }
 
@@ -96,7 +96,7 @@ proptest! {
         let thoughts = |t: &Transcript| t.messages.iter().flat_map(|m| &m.blocks)
             .filter(|b| b.content == Content::Thinking).count();
         if plan.summary.is_none() {
-            prop_assert_eq!(texts(&after, Author::User), texts(&t, Author::User));
+            prop_assert_eq!(said(&after), said(&t));
             prop_assert_eq!(thoughts(&after), thoughts(&t));
         } else {
             prop_assert_eq!(after.messages.len(), 1 + t.messages.len() - plan.tail);
@@ -175,6 +175,21 @@ fn each_rule_names_what_breaks_it() {
         plan(&|p| p.decide_call(2, Action::Drop, "")),
         Err(PlanError::PendingCall(2))
     );
+    let mut refused = small();
+    if let Content::ToolResult { said, .. } = &mut refused.messages[2].blocks[1].content {
+        *said = Some("use tabs".into());
+    }
+    for action in [Action::Drop, Action::Truncate("x".into()), Action::Keep] {
+        let is_kept = action == Action::Keep;
+        let mut plan = Plan::keep_all(&refused, Mode::Prune);
+        plan.decide_call(1, action, "");
+        let expected = if is_kept {
+            Ok(())
+        } else {
+            Err(PlanError::UsersWords(1))
+        };
+        assert_eq!(plan.validate(&refused), expected);
+    }
     assert_eq!(
         plan(&|p| {
             p.tail = 1;
@@ -290,8 +305,9 @@ fn a_summary_takes_the_place_of_what_it_sums_up() {
     plan.summary = Some("what happened".into());
     plan.tail = 4;
     let after = plan.apply(&t);
-    assert_eq!(texts(&after, Author::Summary), ["what happened"]);
-    assert_eq!(texts(&after, Author::User), ["more"]);
+    assert_eq!(after.messages[0].author, Author::Summary);
+    assert_eq!(after.messages[0].text(), "what happened");
+    assert_eq!(said(&after), ["more"]);
     assert_eq!(after.calls.len(), 1);
     assert!(is_whole(&after));
     assert!(
