@@ -27,6 +27,12 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// A size: tokens as `60k` or a number, bytes as `64KB`.
     Size,
+    /// Percent, 0 to 100.
+    Percent,
+    /// A number of tokens as `200k`, not 0; empty for none.
+    Window,
+    /// A model's identifier; empty for none.
+    Model,
     /// A price, not negative; empty for none.
     Price,
 }
@@ -73,7 +79,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "window",
-        Kind::Size,
+        Kind::Window,
         "",
         "Context window in tokens where the files do not tell it; empty to derive it from the model",
     ),
@@ -91,7 +97,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "gemini.model",
-        Kind::Text,
+        Kind::Model,
         "gemini-3.5-flash-lite",
         "Model that writes summaries and judges calls",
     ),
@@ -151,7 +157,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "idle.model",
-        Kind::Text,
+        Kind::Model,
         "",
         "Model that summarises idle conversations; empty for rules and no network",
     ),
@@ -181,13 +187,13 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "monitor.warning",
-        Kind::Number,
+        Kind::Percent,
         "35",
         "Percent remaining at which the agent is warned",
     ),
     key(
         "monitor.critical",
-        Kind::Number,
+        Kind::Percent,
         "25",
         "Percent remaining at which the warning is critical",
     ),
@@ -392,8 +398,14 @@ fn line_of(text: &str, offset: usize) -> usize {
 /// A value of the key's own type as text: texts of numbers are no numbers.
 fn written(kind: Kind, item: &Item) -> Option<String> {
     match (kind, item.as_value()?) {
-        (Kind::Text | Kind::Word(_) | Kind::Size, Value::String(s)) => Some(s.value().clone()),
-        (Kind::Number | Kind::Size | Kind::Price, Value::Integer(n)) => Some(n.value().to_string()),
+        (
+            Kind::Text | Kind::Model | Kind::Word(_) | Kind::Size | Kind::Window,
+            Value::String(s),
+        ) => Some(s.value().clone()),
+        (
+            Kind::Number | Kind::Percent | Kind::Size | Kind::Window | Kind::Price,
+            Value::Integer(n),
+        ) => Some(n.value().to_string()),
         (Kind::Price, Value::Float(n)) => Some(n.value().to_string()),
         (Kind::Switch, Value::Boolean(b)) => Some(b.value().to_string()),
         _ => None,
@@ -403,6 +415,9 @@ fn written(kind: Kind, item: &Item) -> Option<String> {
 fn fits(kind: Kind, text: &str) -> bool {
     match kind {
         Kind::Number => text.parse::<u32>().is_ok(),
+        Kind::Percent => text.parse::<u32>().is_ok_and(|n| n <= 100),
+        Kind::Window => text.is_empty() || Size::parse(text).is_some_and(|s| s.number() > 0),
+        Kind::Model => !text.contains(|c: char| c.is_whitespace() || c.is_control()),
         Kind::Switch => matches!(text, "true" | "false"),
         Kind::Text => true,
         Kind::Word(words) => words.contains(&text),
@@ -417,6 +432,9 @@ fn fits(kind: Kind, text: &str) -> bool {
 fn expected(kind: Kind) -> String {
     match kind {
         Kind::Number => "a whole number, not negative".into(),
+        Kind::Percent => "a whole number from 0 to 100".into(),
+        Kind::Window => "tokens such as 200k, not 0".into(),
+        Kind::Model => "a model's identifier, without spaces; `ctxfold models` lists them".into(),
         Kind::Switch => "true or false".into(),
         Kind::Text => "a text".into(),
         Kind::Word(words) => format!("one of {}", words.join(", ")),
@@ -509,7 +527,7 @@ mod tests {
             ),
             (
                 "[gemini]\nmodel = 7\nx = 1\n",
-                "config.toml:2: gemini.model must be a text",
+                "config.toml:2: gemini.model must be a model's identifier",
             ),
             (
                 "[gemini]\nx = 1\n",

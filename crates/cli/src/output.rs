@@ -134,6 +134,32 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     out
 }
 
+/// A text behind a lead, broken between words where it is wider than the table; the lines that
+/// follow stand under the first. A single word that is too wide, such as a path, stays whole.
+pub(crate) fn hanging(lead: &str, lead_width: usize, text: &str, width: usize) -> String {
+    let mut out = lead.to_owned();
+    let mut at = lead_width;
+    let mut is_first = true;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if !is_first && at + 1 + len > width {
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', lead_width));
+            at = lead_width;
+            is_first = true;
+        }
+        if !is_first {
+            out.push(' ');
+            at += 1;
+        }
+        out.push_str(word);
+        at += len;
+        is_first = false;
+    }
+    out.push('\n');
+    out
+}
+
 /// A word as a shell reads it back.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
@@ -191,6 +217,21 @@ mod tests {
     fn cut_takes_control_characters_out() {
         assert_eq!(cut("a\x1b[31mb\n", 20), "a [31mb ");
         assert_eq!(cut("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn a_text_hangs_under_its_first_line() {
+        let text = "one two three four";
+        assert_eq!(
+            hanging("x  ", 3, text, 11),
+            "x  one two\n   three\n   four\n"
+        );
+        assert_eq!(hanging("x  ", 3, text, 80), "x  one two three four\n");
+        assert_eq!(
+            hanging("x  ", 3, "/a/long/path b", 8),
+            "x  /a/long/path\n   b\n"
+        );
+        assert_eq!(hanging("x  ", 3, "", 8), "x  \n");
     }
 
     #[test]

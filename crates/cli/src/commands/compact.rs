@@ -6,7 +6,7 @@ use ctxfold_compactor::{Rule, RuleSet};
 use ctxfold_transcript::{Mode, Plan, Target, Transcript};
 
 use super::{Context, Which};
-use crate::agent::{self, Conversation};
+use crate::agent::{self, Agent, Conversation};
 use crate::config::Size;
 use crate::engine::{self, Made, Wish};
 use crate::error::{CommandError, CommandResult};
@@ -91,7 +91,7 @@ pub(crate) struct Args {
     thinking: Option<String>,
 
     /// Context window in tokens, where the file does not tell it
-    #[arg(long, value_name = "TOKENS", value_parser = size)]
+    #[arg(long, value_name = "TOKENS", value_parser = window)]
     window: Option<u64>,
 }
 
@@ -102,6 +102,14 @@ fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("{text} is no size such as 8000 or 60k"))
 }
 
+/// A context window.
+fn window(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("a window of no tokens holds nothing".to_owned()),
+        tokens => Ok(tokens),
+    }
+}
+
 impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
         if self.rule.iter().any(|r| r == "help") {
@@ -109,6 +117,13 @@ impl Args {
         }
         let wish = self.wish(cx)?;
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
+        if self.project && place.agent != Agent::Codex {
+            return Err(CommandError::usage("--project is for threads of Codex")
+                .hint("a session of Claude Code has no store beside its file"));
+        }
+        if let Some(out) = &self.out {
+            super::new_file(cx, out)?;
+        }
         let window = self
             .window
             .or_else(|| cx.config.size("window").map(Size::number));
@@ -440,10 +455,13 @@ fn rules() -> CommandResult {
     let mut text = String::new();
     for rule in Rule::ALL {
         let state = if default.has(rule) { "on " } else { "off" };
-        text.push_str(&format!(
-            "{:<18} {state}  {}\n",
-            rule.name(),
-            rule.describe()
+        let lead = format!("{:<18} {state}  ", rule.name());
+        let width = lead.chars().count();
+        text.push_str(&output::hanging(
+            &lead,
+            width,
+            rule.describe(),
+            env::columns(),
         ));
     }
     output::data(&text)

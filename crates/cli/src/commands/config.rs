@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::config::{self, Config, KEYS, Key, KeySource};
 use crate::env::{self, Env};
 use crate::error::{CommandError, CommandResult};
+use crate::watch::Rules;
 use crate::{files, output};
 
 /// Show and change the configuration
@@ -116,8 +117,13 @@ fn setting(config: &Config, key: &Key) -> serde_json::Value {
 
 /// Says the next mistake of the file after a change.
 fn say_what_is_left(env: &Env, say: &dyn Fn(&str)) {
-    if let Err(next) = Config::read(env) {
-        say(&format!("ctxfold: {next}"));
+    match Config::read(env) {
+        Err(next) => say(&format!("ctxfold: {next}")),
+        Ok(config) => {
+            if let Some(problem) = Rules::read(env, &config, &env.cwd).problem {
+                say(&format!("ctxfold: {problem}; the defaults hold"));
+            }
+        }
     }
 }
 
@@ -127,15 +133,20 @@ fn list(env: &Env, json: bool) -> CommandResult {
         let all: Vec<_> = KEYS.iter().map(|key| setting(&config, key)).collect();
         return output::json(&serde_json::json!({"v": 1, "settings": all}));
     }
+    let columns = env::columns();
     let mut text = String::new();
     for key in KEYS {
         let value = config.text(key.name);
         let value = if value.is_empty() { "(none)" } else { value };
         let mark = if config.is_set(key.name) { "*" } else { " " };
-        text.push_str(&format!(
-            "{mark} {:<18} {value:<24} {}\n",
-            key.name, key.about
-        ));
+        let lead = format!("{mark} {:<18} {value:<24} ", key.name);
+        let wide = lead.chars().count();
+        if wide + 30 <= columns {
+            text.push_str(&output::hanging(&lead, wide, key.about, columns));
+        } else {
+            text.push_str(&format!("{}\n", lead.trim_end()));
+            text.push_str(&output::hanging("    ", 4, key.about, columns));
+        }
     }
     output::data(&text)
 }

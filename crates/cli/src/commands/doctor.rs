@@ -8,7 +8,7 @@ use crate::config::{self, Config, KeySource};
 use crate::env::Env;
 use crate::error::CommandResult;
 use crate::journal::{Fate, Journal};
-use crate::output;
+use crate::{env, output};
 
 /// Say what ctxfold sees: folders, keys, live sessions, unfinished writes
 ///
@@ -164,7 +164,8 @@ impl Args {
             } else {
                 output::styled(output::BAD, "look")
             };
-            text.push_str(&format!("{mark} {:<14} {}\n", check.what, check.says));
+            let lead = format!("{mark} {:<15} ", check.what);
+            text.push_str(&output::hanging(&lead, 21, &check.says, env::columns()));
         }
         output::data(&text)
     }

@@ -22,6 +22,7 @@ mod unfold;
 pub(crate) use compact::write;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -101,6 +102,21 @@ impl Context {
             output::say(text);
         }
     }
+}
+
+/// That a copy can be written there: ctxfold overwrites nothing, and a session is no text for a pipe.
+fn new_file(cx: &Context, out: &Path) -> CommandResult {
+    if out == Path::new("-") {
+        return Err(CommandError::usage("--out needs the name of a new file")
+            .hint("`ctxfold compact --json` prints the plan to standard output"));
+    }
+    if out.symlink_metadata().is_ok() {
+        return Err(
+            CommandError::input(format!("{} is there already", cx.env.show(out)))
+                .hint("--out writes a new file; nothing is overwritten"),
+        );
+    }
+    Ok(())
 }
 
 /// Why a real run would be refused before it writes; nothing where it `leaves` the session alone or

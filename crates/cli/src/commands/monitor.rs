@@ -13,7 +13,7 @@ use super::hook::seconds;
 use super::{Context, Which};
 use crate::agent::{self, Agent, Place};
 use crate::config::Config;
-use crate::env::Env;
+use crate::env::{self, Env};
 use crate::error::{CommandError, CommandResult};
 use crate::journal::{Critical, Entry, Journal};
 use crate::output;
@@ -235,7 +235,8 @@ impl Status {
         lines.push(("state", cx.env.show(&folder)));
         let mut text = String::new();
         for (name, says) in lines {
-            text.push_str(&format!("{name:<10} {says}\n"));
+            let lead = format!("{name:<10} ");
+            text.push_str(&output::hanging(&lead, 11, &says, env::columns()));
         }
         output::data(&text)
     }

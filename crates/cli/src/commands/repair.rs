@@ -38,6 +38,9 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
+        if let Some(out) = &self.out {
+            super::new_file(cx, out)?;
+        }
         let conversation = Conversation::open(&place, None)?;
         let writes = !self.dry_run && self.out.is_none();
         if writes && !self.live {

@@ -1,5 +1,6 @@
 //! `ctxfold unfold`: folded outputs, by address or by search.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use ctxfold_session_claude as claude;
@@ -35,8 +36,8 @@ pub(crate) struct Args {
     agent: Option<Agent>,
 
     /// Most hits to print
-    #[arg(long, default_value_t = 50, requires = "search")]
-    limit: usize,
+    #[arg(long, default_value = "50", requires = "search")]
+    limit: NonZeroUsize,
 
     /// Print as JSON
     #[arg(long)]
@@ -88,7 +89,7 @@ impl Args {
         let mut hits = Vec::new();
         let mut visit = |address: &str, label: &str, text: &str| {
             for (index, line) in text.lines().enumerate() {
-                if hits.len() < self.limit && regex.is_match(line) {
+                if hits.len() < self.limit.get() && regex.is_match(line) {
                     hits.push(Hit {
                         address: address.to_owned(),
                         label: label.to_owned(),
@@ -97,7 +98,7 @@ impl Args {
                     });
                 }
             }
-            hits.len() < self.limit
+            hits.len() < self.limit.get()
         };
         match place.agent {
             Agent::Claude => {

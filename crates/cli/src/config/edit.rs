@@ -94,10 +94,10 @@ fn read(env: &Env) -> CommandResult<DocumentMut> {
 
 fn typed(key: &Key, value: &str) -> Value {
     match key.kind {
-        Kind::Number => Value::from(value.parse::<i64>().unwrap_or_default()),
+        Kind::Number | Kind::Percent => Value::from(value.parse::<i64>().unwrap_or_default()),
         Kind::Switch => Value::from(value == "true"),
         Kind::Price => Value::from(value.parse::<f64>().unwrap_or_default()),
-        Kind::Text | Kind::Word(_) | Kind::Size => Value::from(value),
+        Kind::Text | Kind::Model | Kind::Word(_) | Kind::Size | Kind::Window => Value::from(value),
     }
 }
 

@@ -157,3 +157,20 @@ fn keys_that_others_can_read_are_not_used() {
     assert!(ran.stderr.contains("chmod 600"), "{ran:?}");
     assert!(!ran.stderr.contains("AIzaPlanted"), "{ran:?}");
 }
+
+#[test]
+fn thresholds_that_do_not_fit_together_are_said() {
+    let lab = with("");
+    let ran = lab
+        .ctxfold(&["config", "set", "monitor.critical", "90"])
+        .done();
+    assert!(
+        ran.stderr
+            .contains("critical threshold 90 is not below warning threshold 35"),
+        "{ran:?}"
+    );
+    let ran = lab
+        .ctxfold(&["config", "set", "monitor.warning", "95"])
+        .done();
+    assert_eq!(ran.stderr, "ctxfold: monitor.warning = 95\n");
+}

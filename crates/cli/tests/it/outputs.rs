@@ -89,6 +89,37 @@ fn a_list_keeps_to_its_width() {
     }
 }
 
+/// Words are not broken, so a path may stand out; nothing else does.
+#[test]
+fn every_table_keeps_to_its_width() {
+    let lab = Lab::new();
+    lab.ctxfold(&["compact", SESSION]).done();
+    fs::create_dir_all(lab.config().parent().unwrap()).unwrap();
+    for columns in [60, 80, 120] {
+        for arguments in [
+            &["config", "list"][..],
+            &["compact", "--rule", "help"],
+            &["doctor"],
+            &["monitor", "status", SESSION],
+            &["inspect", SESSION],
+        ] {
+            let mut command = lab.command(arguments);
+            let ran = lab.ran(command.env("COLUMNS", columns.to_string())).done();
+            for line in ran.stdout.lines().filter(|l| l.chars().count() > columns) {
+                let longest = line.split_whitespace().map(str::len).max().unwrap();
+                assert!(longest > 40, "{columns} columns, {arguments:?}: {line}");
+            }
+            if arguments[0] != "inspect" {
+                let widest = ran.stdout.lines().map(|l| l.chars().count()).max().unwrap();
+                assert!(
+                    columns > 80 || widest > columns / 2,
+                    "the width is used: {ran:?}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_but_text_goes_into_a_pipe() {
     let lab = Lab::new();
@@ -151,6 +182,15 @@ fn errors_say_what_where_and_what_next() {
     show(&["unfold", "--search", "("], 2);
     show(&["compact", SESSION, "--rule", "telepathy=on"], 2);
     show(&["compact", SESSION, "--to", "much"], 2);
+    show(&["compact", SESSION, "-n", "--window", "0"], 2);
+    show(&["compact", SESSION, "--project"], 2);
+    show(&["compact", SESSION, "--out", "-"], 2);
+    show(&["compact", SESSION, "--out", ".."], 1);
+    show(&["repair", SESSION, "--out", ".."], 1);
+    show(&["unfold", "--search", "x", "--limit", "0"], 2);
+    show(&["config", "set", "window", "0"], 1);
+    show(&["config", "set", "monitor.warning", "200"], 1);
+    show(&["idle", "model", "a b"], 1);
     show(&["check", "--explain", "claude/nothing"], 2);
     show(&["compact", SESSION, "--keep", "1000"], 3);
     show(&["undo", SESSION], 3);
