@@ -234,7 +234,7 @@ fn kind(author: Author, content: &Content) -> &'static str {
         }
         (_, Content::Image(_)) => "images",
         (_, Content::Attachment { .. }) => "attachments",
-        (Author::User, _) => "user words",
+        (Author::User, _) | (_, Content::Said(_)) => "user words",
         (Author::Assistant, _) => "assistant words",
         (Author::Summary, _) => "earlier summary",
         (Author::Client, _) => "client's own",
