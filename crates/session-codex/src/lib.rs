@@ -52,6 +52,7 @@
 mod activity;
 mod address;
 mod append;
+mod begin;
 mod chain;
 mod effects;
 mod error;
@@ -85,6 +86,6 @@ pub use health::{check, glance};
 pub use scan::{Large, Scan, Sum, scan};
 pub use stamp::Stamp;
 pub use store::{Entry, Query, Store};
-pub use tail::{Counted, counted, fill};
+pub use tail::{Counted, Pause, counted, fill, pause};
 pub use thread::{Meta, Thread};
 pub use unfold::{Folded, FoldedPart, folded, unfold};

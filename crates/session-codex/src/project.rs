@@ -15,6 +15,20 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The migrations of the history store that were measured, from 0.148.0 to 0.171.0.
 const KNOWN_MIGRATIONS: [i64; 5] = [4, 6, 7, 8, 9];
 
+/// How the checksums of the migrations begin, from the first one on. They were the same in every
+/// version that has the migration; the client refuses a store in which one is another.
+const CHECKSUMS: [&str; 9] = [
+    "2ad9a4ab17df511fb73f03337133de94",
+    "ae61dbc1a6422530aa93914dbcac363a",
+    "a51da2a11df7760d8f8cab221e82b36c",
+    "65f33b171bd3aafe9d24728b2ca6a5c7",
+    "2fdad8e361dc1f828afacf10bd2eb1f5",
+    "02ed82d375adb58b5c0c09e0154f3331",
+    "9334adb4cda792116a47b69a19e3840a",
+    "94635cd58535adb1679f4ad07a9d1423",
+    "4def92ea0f557ec6333bfe80798c89eb",
+];
+
 /// The place of a thread's projection.
 #[derive(Debug, Clone)]
 pub(crate) struct Projection {
@@ -181,19 +195,29 @@ pub(crate) fn schema(store: &Connection) -> rusqlite::Result<Schema> {
     if !has_migrations {
         return Ok(Schema::Unknown("the store lists no migrations".to_owned()));
     }
-    let mut statement =
-        store.prepare("SELECT version, success FROM _sqlx_migrations ORDER BY version")?;
-    let rows: Vec<(i64, bool)> = statement
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+    let mut statement = store.prepare(
+        "SELECT version, success, lower(hex(checksum)) FROM _sqlx_migrations ORDER BY version",
+    )?;
+    let rows: Vec<(i64, bool, String)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    if let Some((version, _)) = rows.iter().find(|(_, success)| !success) {
+    if let Some((version, ..)) = rows.iter().find(|(_, success, _)| !success) {
         return Ok(Schema::Unknown(format!("migration {version} failed")));
     }
-    let last = rows.last().map_or(0, |(version, _)| *version);
-    let whole = rows.iter().map(|(version, _)| *version).eq(1..=last);
+    let last = rows.last().map_or(0, |(version, ..)| *version);
+    let whole = rows.iter().map(|(version, ..)| *version).eq(1..=last);
     if !whole || !KNOWN_MIGRATIONS.contains(&last) {
         return Ok(Schema::Unknown(format!(
             "the store's newest migration is {last}, which was not measured"
+        )));
+    }
+    let changed = rows
+        .iter()
+        .zip(CHECKSUMS)
+        .find(|((.., sum), known)| !sum.starts_with(known));
+    if let Some(((version, ..), _)) = changed {
+        return Ok(Schema::Unknown(format!(
+            "migration {version} is not the client's own"
         )));
     }
     let mut turns = vec![

@@ -1,11 +1,14 @@
-//! The fill from a file's end, in bounded time, for hooks and status lines.
+//! The fill and the pause from a file's end, in bounded time, for hooks and status lines.
 
+use std::fs::File;
 use std::path::Path;
 
-use ctxfold_transcript::Fill;
+use ctxfold_transcript::{Author, Fill};
 
+use crate::item::{self, Item};
 use crate::lines::{self, Backward};
 use crate::live::token_count;
+use crate::prefix::SUMMARY_PREFIX;
 use crate::stamp::parse_timestamp;
 use crate::wire::Line;
 use crate::{Error, ErrorKind, files};
@@ -38,11 +41,8 @@ pub fn fill(path: &Path) -> Result<Option<Fill>, Error> {
 /// # Errors
 /// As [`fill`].
 pub fn counted(path: &Path) -> Result<Option<Counted>, Error> {
-    if path.extension().is_some_and(|e| e == "zst") {
-        return Err(Error::new(ErrorKind::Compressed, "the rollout is compressed").at(path));
-    }
     let io = |e| Error::io(path, "failed to read the rollout", e);
-    let file = files::open(path).map_err(io)?;
+    let file = open(path)?;
     let len = file.metadata().map_err(io)?.len();
     let mut backward = Backward::limited(&file, len, LIMIT);
     let (mut stale, mut at_ms) = (false, None);
@@ -69,6 +69,76 @@ pub fn counted(path: &Path) -> Result<Option<Counted>, Error> {
         }
     }
     Ok(None)
+}
+
+/// What a rollout's end says of a pause.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pause {
+    /// When user, model or tool last said something, in milliseconds since the Unix epoch; `None`
+    /// where nobody did since the newest compaction, or not within the part that is looked at.
+    pub active_ms: Option<i64>,
+    /// The same of model and tools alone.
+    pub answered_ms: Option<i64>,
+    /// When the newest compaction was written, where nobody said anything since.
+    pub compacted_ms: Option<i64>,
+}
+
+/// How long a thread has paused, read from its rollout's end as [`fill`] is.
+///
+/// # Errors
+/// As [`fill`].
+pub fn pause(path: &Path) -> Result<Pause, Error> {
+    let mut pause = Pause::default();
+    let io = |e| Error::io(path, "failed to read the rollout", e);
+    let file = open(path)?;
+    let len = file.metadata().map_err(io)?.len();
+    let mut backward = Backward::limited(&file, len, LIMIT);
+    while let Some(extent) = backward.next().map_err(io)? {
+        let head = lines::head(&file, extent).map_err(io)?;
+        match lines::kind(&head) {
+            Some(b"compacted") => {
+                if pause.active_ms.is_none() {
+                    pause.compacted_ms = written_ms(&head);
+                }
+                break;
+            }
+            Some(b"response_item") => {}
+            _ => continue,
+        }
+        let bytes = lines::read(&file, extent).map_err(io)?;
+        let at_ms = written_ms(&head);
+        let item = Line::parse(&bytes).and_then(|l| item::parse(l.payload.get(), SUMMARY_PREFIX));
+        let by_user = match item {
+            Some(
+                Item::Message {
+                    reinjected: true, ..
+                }
+                | Item::Unknown(_)
+                | Item::Compaction,
+            )
+            | None => continue,
+            Some(Item::Message { author, .. }) => match author {
+                Author::User => true,
+                Author::Assistant | Author::Tool => false,
+                _ => continue,
+            },
+            Some(_) => false,
+        };
+        pause.active_ms = pause.active_ms.or(at_ms);
+        if !by_user {
+            pause.answered_ms = at_ms;
+            break;
+        }
+    }
+    Ok(pause)
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    if path.extension().is_some_and(|e| e == "zst") {
+        return Err(Error::new(ErrorKind::Compressed, "the rollout is compressed").at(path));
+    }
+    files::open(path).map_err(|e| Error::io(path, "failed to read the rollout", e))
 }
 
 /// When a line was written, by its beginning: a compaction's line may be long.

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use ctxfold_transcript::{Author, Content};
 
+use crate::begin::Begin;
 use crate::chain::{self, Rollout};
 use crate::item::Item;
 use crate::lines;
-use crate::live::{Begin, Entry, Live, Place};
+use crate::live::{Entry, Live, Place};
 use crate::stamp::uuid_of;
 use crate::write::{Carried, never_carried};
 use crate::{Error, ErrorKind};

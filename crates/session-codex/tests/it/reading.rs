@@ -2,12 +2,14 @@
 
 use std::fs;
 
-use ctxfold_session_codex::{ErrorKind, Query, Store, Thread, check, counted, fill, scan, unfold};
+use ctxfold_session_codex::{
+    CommitOptions, ErrorKind, Query, Store, Thread, check, counted, fill, pause, scan, unfold,
+};
 use ctxfold_transcript::Author::{self, Assistant, Client, Tool, User};
 use ctxfold_transcript::{Activity, Content, Outcome};
 use serde_json::Value;
 
-use crate::common::{ALL, Home};
+use crate::common::{ALL, Home, NOW_MS, mask, stamp};
 
 #[test]
 fn every_home_is_read_without_a_complaint() {
@@ -191,6 +193,47 @@ fn without_a_store_the_rollouts_are_gone_through() {
         assert_eq!(ids(&with), ids(&without), "{name}");
         assert!(!home.path.join("state_5.sqlite").exists(), "never made");
     }
+}
+
+/// The oracle is the transcript, which is read from the whole live part.
+#[test]
+fn the_pause_is_read_from_the_end() {
+    for name in ALL {
+        let home = Home::new(name);
+        let path = home.rollout();
+        if path.extension().is_some_and(|e| e == "zst") {
+            assert!(pause(&path).is_err());
+            continue;
+        }
+        let thread = home.open();
+        let since = thread.meta().compacted_ms;
+        let newest = |authors: &[Author]| {
+            let messages = thread.transcript().messages.iter();
+            let spoken = messages.filter(|m| authors.contains(&m.author));
+            spoken
+                .filter_map(|m| m.at_ms)
+                .filter(|at| Some(*at) > since)
+                .max()
+        };
+        let pause = pause(&path).unwrap();
+        let active = newest(&[User, Assistant, Tool]);
+        // A message is dated by its first row, the pause by the last one.
+        assert_eq!(pause.active_ms.is_some(), active.is_some(), "{name}");
+        assert!(pause.active_ms >= active, "{name}");
+        assert!(pause.answered_ms >= newest(&[Assistant, Tool]), "{name}");
+        let compacted = since.filter(|_| active.is_none());
+        assert_eq!(pause.compacted_ms, compacted, "{name}");
+    }
+    // Our own compaction ends the activity, and an undo too.
+    let home = Home::new("paginated-0.171.0");
+    let thread = home.open();
+    let append = thread
+        .prepare(&mask(thread.transcript()), &stamp())
+        .unwrap();
+    append.commit(&CommitOptions::default()).unwrap();
+    let now = pause(&home.rollout()).unwrap();
+    assert_eq!(now.compacted_ms, Some(NOW_MS));
+    assert_eq!((now.active_ms, now.answered_ms), (None, None));
 }
 
 #[test]

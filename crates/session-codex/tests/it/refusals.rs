@@ -459,6 +459,8 @@ fn an_unknown_schema() {
         "UPDATE _sqlx_migrations SET success = 0 WHERE version = 3",
         "DELETE FROM _sqlx_migrations WHERE version = 5",
         "ALTER TABLE thread_items ADD COLUMN future TEXT",
+        "UPDATE _sqlx_migrations SET checksum = x'00' WHERE version = 3",
+        "ALTER TABLE thread_turns RENAME TO gone",
     ] {
         let home = Home::new("paginated-0.171.0");
         home.history().execute(change, []).unwrap();
@@ -475,6 +477,82 @@ fn an_unknown_schema() {
         // Without the projection nothing of the store is written, so its schema does not matter.
         attempt(&home, &CommitOptions::default()).unwrap();
     }
+}
+
+/// A table that is gone, and a newer store that is empty: told; only `--project` needs it.
+#[test]
+fn a_store_without_a_projection() {
+    let spoil: [Change; 3] = [
+        ("store-malformed", &|home| {
+            let sql = "DROP TABLE thread_history_projection_state";
+            home.history().execute(sql, []).unwrap();
+        }),
+        ("schema-unknown", &|home| {
+            fs::write(home.path.join("thread_history_2.sqlite"), "").unwrap();
+        }),
+        ("store-malformed", &|home| {
+            fs::write(
+                home.path.join("thread_history_2.sqlite"),
+                "no store".repeat(99),
+            )
+            .unwrap();
+        }),
+    ];
+    for (code, spoil) in spoil {
+        let home = Home::new("paginated-0.171.0");
+        spoil(&home);
+        let findings = home.open().findings().to_vec();
+        assert!(
+            findings.iter().any(|f| f.code == code),
+            "{code}: {findings:?}"
+        );
+        let before = home.bytes();
+        let error = attempt(&home, &CommitOptions::default().project(true)).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::UnknownSchema | ErrorKind::Store),
+            "{error}"
+        );
+        assert!(home.bytes() == before);
+        attempt(&home, &CommitOptions::default()).unwrap();
+    }
+    // An empty newer store of threads: the rollouts tell.
+    let home = Home::new("paginated-0.171.0");
+    let path = home.rollout();
+    fs::write(home.path.join("state_6.sqlite"), "").unwrap();
+    let (entries, findings) = home.store().entries();
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].path, path);
+    assert_eq!(findings[0].code, "store-malformed");
+}
+
+/// What the store does not list, the client resumes all the same.
+#[test]
+fn a_thread_that_the_store_does_not_list() {
+    let home = Home::new("forked-0.171.0");
+    let all = home.store().entries().0;
+    let state = rusqlite::Connection::open(home.path.join("state_5.sqlite")).unwrap();
+    let sql = "DELETE FROM threads WHERE id = ?1";
+    assert_eq!(state.execute(sql, [&all[0].id]).unwrap(), 1);
+    let (now, findings) = home.store().entries();
+    assert!(findings.is_empty(), "{findings:?}");
+    let ids = |entries: &[ctxfold_session_codex::Entry]| {
+        let mut ids: Vec<_> = entries
+            .iter()
+            .map(|e| (e.id.clone(), e.path.clone()))
+            .collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(ids(&now), ids(&all));
+    let found = home.store().find(&Query::Text(all[0].id.clone())).unwrap();
+    let thread = Thread::open(&home.store(), &found.path).unwrap();
+    thread.writable(NOW_MS).unwrap();
+    // Where the store points elsewhere, nothing is guessed.
+    let sql = "UPDATE threads SET rollout_path = '/nowhere/rollout.jsonl'";
+    state.execute(sql, []).unwrap();
+    let (now, _) = home.store().entries();
+    assert_eq!(now.iter().filter(|e| e.missing).count(), 1);
+    assert_eq!(now.len(), all.len());
 }
 
 #[test]
