@@ -25,6 +25,10 @@ function safe(messages: readonly SessionMessage[]): SessionMessage[] {
 const isMessage = (value: unknown): value is SessionMessage =>
   typeof value === 'object' && value !== null && typeof (value as SessionMessage).text === 'string'
 
+/** Whether two texts are the same but for halves of characters, which the binary can't hold. */
+export const isSame = (one: string, other: string): boolean => wellFormed(one) === wellFormed(other)
+const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')
+
 /** Hands the conversation to the binary and returns what it made of it. */
 export async function fold($: EngineInterface, e: SessionCompactInput, settings: Settings): Promise<Folded> {
   const shared = await $.ctxfold.settings('ctxfold-compact')

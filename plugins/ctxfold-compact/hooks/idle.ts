@@ -30,18 +30,24 @@ export async function disarm($: EngineInterface, was: Armed): Promise<void> {
   await $.env.set('CLAUDE_CODE_AUTO_COMPACT_WINDOW', was.window)
 }
 
+/** When a request of the main conversation was last answered in this process, and of which session. */
+export type Answered = { session: string | undefined; at: number }
+
 /** Whether the pause has cost the cache and the conversation is large enough to matter. */
-export async function isIdle($: EngineInterface, idle: Idle, lastAnswerAt: number): Promise<boolean> {
+export async function isIdle($: EngineInterface, idle: Idle, answered: Answered | undefined): Promise<boolean> {
   const { context } = await $.session.usage()
   if ((context.tokens ?? 0) < idle.minTokens) return false
-  const now = await $.clock.now()
+  const env = await $.process.hookEnv()
+  // A process may go on with another session, whose time is in its file.
+  const isOurs = answered !== undefined && answered.session === env.CLAUDE_CODE_SESSION_ID
+  const seconds = isOurs ? Math.max(0, Math.floor(((await $.clock.now()) - answered.at) / 1000)) : undefined
   const run = await $.ctxfold.run({
     args: [
       'mod', 'idle',
       '--after', String(idle.afterMinutes),
-      ...(lastAnswerAt > 0 ? ['--idle-seconds', String(Math.floor((now - lastAnswerAt) / 1000))] : []),
+      ...(seconds === undefined ? [] : ['--idle-seconds', String(seconds)]),
     ],
-    env: await $.process.hookEnv(),
+    env,
   })
   return run.exitCode === 0 && (JSON.parse(run.stdout) as { idle?: unknown }).idle === true
 }

@@ -1,7 +1,8 @@
 import type { EngineInterface, Register } from 'claude-code'
-import { Declined, fold, why } from './fold'
-import { type Armed, arm, disarm, isIdle } from './idle'
-import { answer, SAVED, type Settings, settingsOf } from './settings'
+import { Declined, fold, isSame, why } from './fold'
+import { type Answered, type Armed, arm, disarm, isIdle } from './idle'
+import { load, save } from './saved'
+import { answer, readSaved, type Settings, settingsOf } from './settings'
 
 /** Whether a person is at the prompt. Elsewhere a compaction of ours would add an answer of its own. */
 let isInteractive = false
@@ -9,13 +10,15 @@ let isInteractive = false
 let isOver = false
 /** Set while the engine's own threshold is lowered for one turn. */
 let armed: Armed | undefined
-/** When the main conversation's last answer came, in this process; 0 for not yet. */
-let lastAnswerAt = 0
+/** The main conversation's last request that reached the model; unset before the first. */
+let answered: Answered | undefined
+/** Whether the turn that runs has sent a request. */
+let isSent = false
 
 type Options = Readonly<Record<string, unknown>>
 
 async function settings($: EngineInterface, options: Options): Promise<Settings> {
-  return settingsOf(options, await $.store.get(SAVED))
+  return settingsOf(options, readSaved(await load($)))
 }
 
 async function restore($: EngineInterface): Promise<void> {
@@ -37,9 +40,15 @@ export const register: Register = (on, options) => {
   })
 
   on('command.run', { command: 'ctxfold' }, async ($, e) => {
-    const reply = answer(e.args, await settings($, options))
-    if (reply.save !== undefined) await $.store.set(SAVED, reply.save)
-    if (reply.reset === true) await $.store.delete(SAVED)
+    const reply = answer(e.args, options, readSaved(await load($)))
+    if (reply.save !== undefined) {
+      try {
+        await save($, reply.save)
+      } catch (error) {
+        return { text: `ctxfold: nothing was changed: ${why(error)}` }
+      }
+      if (!settingsOf(options, reply.save).enabled) $.ui.status(undefined)
+    }
     return { text: reply.text }
   })
 
@@ -49,7 +58,7 @@ export const register: Register = (on, options) => {
     if (e.agentId !== undefined) return next(e)
     const now = await settings($, options)
     if (!now.enabled && !isPause) {
-      $.ui.log('ctxfold: off, so this is the client\'s own summary; /ctxfold on')
+      if (e.trigger !== 'precompute') $.ui.log('ctxfold: off, so this is the client\'s own summary; /ctxfold on')
       return next(e)
     }
     if (e.trigger === 'precompute') return { skip: 'ctxfold compacts when the compaction comes' }
@@ -58,7 +67,8 @@ export const register: Register = (on, options) => {
       // In an automatic compaction the list may end in the prompt just typed: it must come back.
       const last = e.messages.at(-1)
       const end = folded.messages.at(-1)
-      if (last?.role === 'user' && last.toolResults === undefined && (end?.role !== 'user' || end.text !== last.text)) {
+      const isPrompt = last?.role === 'user' && last.toolResults === undefined
+      if (isPrompt && (end?.role !== 'user' || !isSame(end.text, last.text))) {
         throw new Declined('the newest prompt would be lost')
       }
       $.ui.log(`ctxfold: ${folded.note}`)
@@ -74,12 +84,15 @@ export const register: Register = (on, options) => {
   on('prompt.submit', async ($, e, next) => {
     if (e.command !== undefined || e.turnId !== undefined || armed !== undefined) return next(e)
     const { idle } = await settings($, options)
-    if (idle.enabled && (await isIdle($, idle, lastAnswerAt))) armed = await arm($)
+    if (idle.enabled && (await isIdle($, idle, answered))) armed = await arm($)
     return next(e)
   }).catch(($, e, next) => next(e))
 
   on('turn.step', async function* ($, e, next) {
-    if (e.agentId === undefined) await restore($)
+    if (e.agentId === undefined) {
+      await restore($)
+      isSent = true
+    }
     return yield* next(e)
   })
 
@@ -87,7 +100,13 @@ export const register: Register = (on, options) => {
     const done = await next(e)
     if (e.agentId !== undefined) return done
     await restore($)
-    lastAnswerAt = await $.clock.now()
+    // A turn that was cut after its request may have warmed the cache. One that failed has not, and
+    // what was answered before stands in the session's file.
+    const isWarm = e.reason === 'aborted' ? isSent : e.reason !== 'error'
+    if (isWarm) {
+      answered = { session: (await $.process.hookEnv()).CLAUDE_CODE_SESSION_ID, at: await $.clock.now() }
+    }
+    isSent = false
     const now = await settings($, options)
     const { context } = await $.session.usage()
     const percent = context.percent ?? 0

@@ -1,6 +1,3 @@
-/** The key in the plugin's store. */
-export const SAVED = 'settings'
-
 export const MODES = ['summary', 'prune', 'mask'] as const
 export type Mode = (typeof MODES)[number]
 
@@ -22,53 +19,66 @@ export type Idle = {
   minTokens: number
 }
 
-export type Saved = Partial<Settings>
+/** What /ctxfold changed, and nothing else: everything else is the plugin's configuration. */
+export type Saved = Partial<Omit<Settings, 'idle'>> & { idle?: Partial<Idle> }
 
 type Options = Readonly<Record<string, unknown>>
 
 const isMode = (value: unknown): value is Mode => MODES.some(mode => mode === value)
 const isShare = (value: unknown): value is number => typeof value === 'number' && value >= 0 && value <= 100
+const isFlag = (value: unknown): value is boolean => typeof value === 'boolean'
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0
+const isMinutes = (value: unknown): value is number => isCount(value) && value > 0
 
 /** Idle compaction is off until it is switched on; 15 minutes, and 16k tokens (about 64 KB). */
 const IDLE: Idle = { enabled: false, afterMinutes: 15, minTokens: 16_000 }
+const DEFAULTS: Omit<Settings, 'idle'> = { enabled: false, mode: 'summary', keepRecent: 6, threshold: 60 }
 
-function idleOf(value: unknown): Idle {
-  if (typeof value !== 'object' || value === null) return IDLE
-  const { enabled, afterMinutes, minTokens } = value as Record<string, unknown>
+const record = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+
+/** Takes what is of the right type; the rest does not count. */
+function fitting(value: unknown): Partial<Omit<Settings, 'idle'>> {
+  const { enabled, mode, keepRecent, threshold } = record(value)
   return {
-    enabled: typeof enabled === 'boolean' ? enabled : IDLE.enabled,
-    afterMinutes: typeof afterMinutes === 'number' && afterMinutes > 0 ? afterMinutes : IDLE.afterMinutes,
-    minTokens: typeof minTokens === 'number' && minTokens >= 0 ? minTokens : IDLE.minTokens,
+    ...(isFlag(enabled) ? { enabled } : {}),
+    ...(isMode(mode) ? { mode } : {}),
+    ...(isCount(keepRecent) ? { keepRecent } : {}),
+    ...(isShare(threshold) ? { threshold } : {}),
   }
 }
 
-/** Lays what the store holds over the options; a value of another type does not count. */
-export function settingsOf(options: Options, stored: unknown): Settings {
-  const saved = typeof stored === 'object' && stored !== null ? (stored as Record<string, unknown>) : {}
-  const first = (name: string, fits: (value: unknown) => boolean, otherwise: unknown): unknown =>
-    [saved[name], options[name]].find(fits) ?? otherwise
+/** Reads what was saved. */
+export function readSaved(value: unknown): Saved {
+  const { enabled, afterMinutes, minTokens } = record(record(value).idle)
   return {
-    enabled: first('enabled', v => typeof v === 'boolean', false) as boolean,
-    mode: first('mode', isMode, 'summary') as Mode,
-    keepRecent: first('keepRecent', v => Number.isInteger(v) && Number(v) >= 0, 6) as number,
-    threshold: first('threshold', isShare, 60) as number,
-    idle: idleOf(saved.idle),
+    ...fitting(value),
+    idle: {
+      ...(isFlag(enabled) ? { enabled } : {}),
+      ...(isMinutes(afterMinutes) ? { afterMinutes } : {}),
+      ...(isCount(minTokens) ? { minTokens } : {}),
+    },
   }
 }
 
-export type Answer = { text: string; save?: Saved; reset?: true }
+/** Lays what was saved over the plugin's configuration. */
+export function settingsOf(options: Options, saved: Saved): Settings {
+  return { ...DEFAULTS, ...fitting(options), ...saved, idle: { ...IDLE, ...saved.idle } }
+}
+
+export type Answer = { text: string; save?: Saved }
 
 /** What a line after /ctxfold does. Pure: the hook carries it out. */
-export function answer(args: string, now: Settings): Answer {
+export function answer(args: string, options: Options, saved: Saved): Answer {
   const words = args.trim().split(/\s+/).filter(word => word !== '')
   const [verb = 'status', value, third] = words
   const set = (change: Saved): Answer => {
-    const next = { ...now, ...change }
-    return { text: status(next), save: next }
+    const save = { ...saved, ...change, idle: { ...saved.idle, ...change.idle } }
+    return { text: status(settingsOf(options, save)), save }
   }
   switch (verb) {
     case 'status':
-      return { text: status(now) }
+      return { text: status(settingsOf(options, saved)) }
     case 'on':
       return set({ enabled: true })
     case 'off':
@@ -82,26 +92,29 @@ export function answer(args: string, now: Settings): Answer {
       return set({ threshold: percent })
     }
     case 'idle':
-      return idle(now, set, value, third)
+      return idle(set, value, third)
     case 'reset':
-      return { text: 'ctxfold: settings of the plugin\'s configuration hold again', reset: true }
+      return { text: 'ctxfold: settings of the plugin\'s configuration hold again', save: {} }
     default:
       return { text: `ctxfold: unknown word ${verb}; one of on, off, mode, at, idle, reset, status` }
   }
 }
 
-function idle(now: Settings, set: (change: Saved) => Answer, verb?: string, value?: string): Answer {
-  const amount = Number(value)
+function idle(set: (change: Saved) => Answer, verb?: string, value = ''): Answer {
+  // Number reads more than digits: 1.5 and 1e400 as well.
+  const amount = /^\d+$/.test(value) ? Number(value) : undefined
   switch (verb) {
     case 'on':
     case 'off':
-      return set({ idle: { ...now.idle, enabled: verb === 'on' } })
+      return set({ idle: { enabled: verb === 'on' } })
     case 'after':
-      if (!(amount > 0)) return { text: 'ctxfold: idle after takes minutes' }
-      return set({ idle: { ...now.idle, afterMinutes: amount } })
+      return isMinutes(amount)
+        ? set({ idle: { afterMinutes: amount } })
+        : { text: 'ctxfold: idle after takes whole minutes, 1 or more' }
     case 'min':
-      if (!(amount >= 0)) return { text: 'ctxfold: idle min takes tokens' }
-      return set({ idle: { ...now.idle, minTokens: amount } })
+      return isCount(amount)
+        ? set({ idle: { minTokens: amount } })
+        : { text: 'ctxfold: idle min takes a whole number of tokens' }
     default:
       return { text: 'ctxfold: idle is followed by on, off, after MINUTES or min TOKENS' }
   }

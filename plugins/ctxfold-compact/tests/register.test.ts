@@ -24,9 +24,21 @@ function world(on: On, binary: (request: Request) => Reply | Promise<Reply>, per
     own: 0,
     percent,
     env: new Map<string, string | undefined>([['CLAUDE_AUTOCOMPACT_PCT_OVERRIDE', '77']]),
+    session: 'sid',
+    files: new Map<string, string>(),
+    isFull: false,
     clock: mock.clock(on, { now: 1_000_000 }),
   }
-  mock.store(on, {})
+  on('fs.read', (_, e) => {
+    const text = seen.files.get(e.path)
+    if (text === undefined) throw new Error('ENOENT')
+    return { value: text }
+  })
+  on('fs.write', (_, e) => {
+    if (seen.isFull) throw new Error('ENOSPC')
+    seen.files.set(e.path, e.text)
+    return { value: undefined }
+  })
   on('engine.create', async (_, e, next) => ({
     ...(await next(e)),
     ctxfold: {
@@ -37,7 +49,7 @@ function world(on: On, binary: (request: Request) => Reply | Promise<Reply>, per
       },
     },
   }))
-  on('process.hookEnv', () => ({ value: { CLAUDE_CODE_SESSION_ID: 'sid' } }))
+  on('process.hookEnv', () => ({ value: { CLAUDE_CODE_SESSION_ID: seen.session, CLAUDE_PLUGIN_DATA: '/home/dev/data' } }))
   on('env.get', (_, e) => ({ value: seen.env.get(e.name) }))
   on('env.set', (_, e) => {
     seen.env.set(e.name, e.value)
@@ -69,6 +81,9 @@ function world(on: On, binary: (request: Request) => Reply | Promise<Reply>, per
     return { text: '' }
   })
   on('prompt.submit', (_, e) => ({ text: e.text }))
+  on('turn.step', async function* (_, e) {
+    return { turnId: e.turnId, index: e.index, answer: 'a', toolUses: [] } as never
+  })
   on('turn.complete', () => ({ text: '' }))
   return seen
 }
@@ -99,7 +114,7 @@ describe('session.compact', () => {
     expect(seen.toasts).toEqual(['ctxfold: summary: 9 to 5'])
     const input = JSON.parse(seen.requests[0]?.input ?? '')
     expect(seen.requests[0]?.args).toEqual(['mod', 'compact'])
-    expect(seen.requests[0]?.env).toEqual({ CLAUDE_CODE_SESSION_ID: 'sid' })
+    expect(seen.requests[0]?.env).toEqual({ CLAUDE_CODE_SESSION_ID: 'sid', CLAUDE_PLUGIN_DATA: '/home/dev/data' })
     expect(input.v).toBe(1)
     expect(input.trigger).toBe('manual')
     expect(input.instructions).toBe('keep the plan')
@@ -168,6 +183,21 @@ describe('session.compact', () => {
     world(on, answers({ v: 1, messages: [...FOLDED, prompt], note: 'fine' }))
     const kept = await $.session.compact({ trigger: 'auto', messages: [...MESSAGES, prompt] })
     expect(kept.messages?.at(-1)).toEqual(prompt)
+  })
+
+  test('knows the prompt again without half of a character', ON, async ($, on) => {
+    const prompt = (text: string): SessionMessage => ({ role: 'user', text, toolUses: [], handle: 'h4' })
+    const seen = world(on, answers({ v: 1, messages: [...FOLDED, prompt('half: \ufffd')], note: 'fine' }))
+    const kept = await $.session.compact({ trigger: 'auto', messages: [...MESSAGES, prompt('half: \ud83d')] })
+    expect(kept.messages?.at(-1)?.text).toBe('half: \ufffd')
+    expect(seen.own).toBe(0)
+  })
+
+  test('says nothing while off about what is done ahead of time', async ($, on) => {
+    const seen = world(on, takes)
+    await $.session.compact({ trigger: 'precompute', messages: MESSAGES })
+    expect(seen.own).toBe(1)
+    expect(seen.lines).toEqual([])
   })
 })
 
@@ -259,13 +289,48 @@ describe('a pause', () => {
     expect(seen.own).toBe(0)
   })
 
+  const ended = (reason: 'answer' | 'refusal' | 'error' | 'aborted') =>
+    ({ answer: 'a', durationMs: 1, isAborted: reason === 'aborted', turnId: 't', reason })
+  const ASKED = ['mod', 'idle', '--after', '20']
+
   test('measured in memory is handed to the binary', async ($, on) => {
     const seen = world(on, idle(false))
-    await $.turn.complete({ answer: 'a', durationMs: 1, isAborted: false, turnId: 't', reason: 'answer' })
+    await $.turn.complete(ended('answer'))
     await seen.clock.advance(90_000)
     await pause($)
-    expect(seen.requests[0]?.args).toEqual(['mod', 'idle', '--after', '20', '--idle-seconds', '90'])
+    expect(seen.requests[0]?.args).toEqual([...ASKED, '--idle-seconds', '90'])
     expect(LOWERED.map(name => seen.env.get(name))).toEqual(['77', undefined])
+  })
+
+  test('is not measured by turns that failed or were cut before their request', async ($, on) => {
+    const seen = world(on, idle(false))
+    await $.turn.complete(ended('answer'))
+    await seen.clock.advance(60_000)
+    await $.turn.complete(ended('error'))
+    await $.turn.complete(ended('aborted'))
+    await seen.clock.advance(30_000)
+    await pause($)
+    expect(seen.requests[0]?.args).toEqual([...ASKED, '--idle-seconds', '90'])
+  })
+
+  test('begins with a request that was cut', async ($, on) => {
+    const seen = world(on, idle(false))
+    for await (const _ of $.turn.step({ turnId: 't', index: 0, model: 'm', messageCount: 1 })) continue
+    await $.turn.complete(ended('aborted'))
+    await seen.clock.advance(5_000)
+    await pause($)
+    expect(seen.requests[0]?.args).toEqual([...ASKED, '--idle-seconds', '5'])
+  })
+
+  test('of one session says nothing of another in the same process', async ($, on) => {
+    const seen = world(on, idle(false))
+    await $.turn.complete(ended('answer'))
+    seen.session = 'another'
+    await pause($)
+    expect(seen.requests[0]?.args).toEqual(ASKED)
+    await $.turn.complete(ended('answer'))
+    await $.prompt.submit(typed('go on'))
+    expect(seen.requests[1]?.args).toEqual([...ASKED, '--idle-seconds', '0'])
   })
 
   test('of a small conversation, of a command or with idle off asks nobody', async ($, on) => {
@@ -280,15 +345,41 @@ describe('a pause', () => {
 })
 
 describe('/ctxfold', () => {
-  test('is kept in the store, and reset goes back to the configuration', async ($, on) => {
+  test('is kept with the plugin\'s data, and reset goes back to the configuration', async ($, on) => {
     const seen = world(on, takes)
-    const say = (args: string) => $.command.run(line(args))
-    expect((await say('')).text).toContain('ctxfold is off')
+    const say = async (args: string) => (await $.command.run(line(args))).text
+    expect(await say('')).toContain('ctxfold is off')
     await say('on')
     await say('mode prune')
+    expect([...seen.files.keys()]).toEqual(['/home/dev/data/settings.json'])
     await $.session.compact({ trigger: 'manual', messages: MESSAGES })
     expect(JSON.parse(seen.requests[0]?.input ?? '').options.mode).toBe('prune')
-    expect((await say('reset')).text).toContain('configuration')
-    expect((await say('status')).text).toContain('ctxfold is off')
+    expect(await say('reset')).toContain('configuration')
+    expect(await say('status')).toContain('ctxfold is off')
+  })
+  test('saves what was said and nothing of the configuration', { options: { mode: 'mask', threshold: 70 } }, async ($, on) => {
+    const seen = world(on, takes)
+    await $.command.run(line('on'))
+    await $.command.run(line('idle min 5'))
+    const saved = JSON.parse(seen.files.get('/home/dev/data/settings.json') ?? '')
+    expect(saved).toEqual({ enabled: true, idle: { minTokens: 5 } })
+  })
+  test('takes its status line away when it is switched off', ON, async ($, on) => {
+    const seen = world(on, takes)
+    await $.turn.complete({ answer: 'a', durationMs: 1, isAborted: false, turnId: 't', reason: 'answer' })
+    await $.command.run(line('mode mask'))
+    expect(seen.statuses).toEqual(['ctxfold summary · 10%'])
+    await $.command.run(line('off'))
+    expect(seen.statuses.at(-1)).toBe('')
+  })
+  test('says that nothing was saved where nothing can be', async ($, on) => {
+    const seen = world(on, takes)
+    seen.isFull = true
+    expect((await $.command.run(line('on'))).text).toContain('nothing was changed')
+  })
+  test('takes a file that is none for an empty one', async ($, on) => {
+    const seen = world(on, takes)
+    seen.files.set('/home/dev/data/settings.json', 'oops')
+    expect((await $.command.run(line('on'))).text).toContain('ctxfold is on')
   })
 })

@@ -1,6 +1,7 @@
 import type { EngineInterface, Register } from 'claude-code'
 import type { Ctxfold, CtxfoldSettings } from '../types'
-import { answer, type Saved, SAVED, inForce, keyOf, readSaved } from './settings'
+import { load, parse, placeIn, save } from './saved'
+import { answer, inForce, keyOf, readSaved } from './settings'
 
 export const register: Register = (on, options) => {
   const key = keyOf(options)
@@ -30,8 +31,16 @@ export const register: Register = (on, options) => {
           else stderr += step.value.text
         }
       },
-      settings: async (plugin): Promise<CtxfoldSettings> =>
-        inForce(plugin, options, readSaved(await beneath.store.get(SAVED))),
+      // Spelled out: what lies beneath may not be handed to a helper.
+      settings: async (plugin): Promise<CtxfoldSettings> => {
+        let text = ''
+        try {
+          text = await beneath.fs.read(placeIn(await beneath.process.hookEnv()))
+        } catch {
+          // Nothing was saved.
+        }
+        return inForce(plugin, options, readSaved(parse(text)))
+      },
     }
     return { ...beneath, ctxfold }
   })
@@ -47,20 +56,20 @@ export const register: Register = (on, options) => {
   })
 
   on('command.run', { command: 'ctxfold-core' }, async ($, e) => {
-    const saved = readSaved(await $.store.get(SAVED))
-    const reply = answer(e.args, options, saved)
-    if (reply.save !== undefined) await $.store.set(SAVED, reply.save satisfies Saved)
-    if (reply.reset === true) await $.store.delete(SAVED)
-    if (reply.models === true) return { text: await models($, key) }
-    return { text: reply.text }
+    const reply = answer(e.args, options, readSaved(await load($)))
+    try {
+      if (reply.save !== undefined) await save($, reply.save)
+      return { text: reply.models === true ? await models($, key) : reply.text }
+    } catch (error) {
+      return { text: `ctxfold: that did not work: ${why(error)}` }
+    }
   })
 }
 
+const why = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 300)
+
 async function models($: EngineInterface, key: string): Promise<string> {
   if (key === '') return 'ctxfold: no Gemini API key; set it in the plugin\'s configuration (/plugin)'
-  const run = await $.process.run([`${$.plugin.root}/bin/ctxfold`, 'models'], {
-    env: { CTXFOLD_GEMINI_API_KEY: key },
-    timeoutMs: 60_000,
-  })
+  const run = await $.ctxfold.run({ args: ['models'] })
   return run.exitCode === 0 ? run.stdout.trim() : run.stderr.trim()
 }

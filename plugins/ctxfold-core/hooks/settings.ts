@@ -1,8 +1,5 @@
 import type { CtxfoldSettings } from '../types'
 
-/** The key in the plugin's store. */
-export const SAVED = 'settings'
-
 /** What /ctxfold-core changed; everything else is the plugin's configuration. */
 export type Saved = {
   tier?: string
@@ -28,7 +25,7 @@ const names = (value: unknown): Record<string, string> => {
 
 export const keyOf = (options: Options): string => text(options.apiKey, '')
 
-/** Reads what the store holds, leaving out what has another type. */
+/** Reads what was saved, leaving out what has another type. */
 export function readSaved(value: unknown): Saved {
   if (typeof value !== 'object' || value === null) return {}
   const { tier, model, thinking } = value as Record<string, unknown>
@@ -50,7 +47,7 @@ export function inForce(plugin: string, options: Options, saved: Saved): Ctxfold
   }
 }
 
-export type Answer = { text: string; save?: Saved; reset?: true; models?: true }
+export type Answer = { text: string; save?: Saved; models?: true }
 
 /** What a line after /ctxfold-core does. Pure: the hook carries it out. */
 export function answer(args: string, options: Options, saved: Saved): Answer {
@@ -76,7 +73,7 @@ export function answer(args: string, options: Options, saved: Saved): Answer {
       return { text: status(options, save), save }
     }
     case 'reset':
-      return { text: status(options, {}), reset: true }
+      return { text: status(options, {}), save: {} }
     default:
       return { text: `ctxfold: unknown word ${verb}; one of status, free, paid, models, model, thinking, reset` }
   }

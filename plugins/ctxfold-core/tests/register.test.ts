@@ -1,4 +1,5 @@
-import { describe, expect, mock, test } from 'claude-code/testing'
+import { describe, expect, test } from 'claude-code/testing'
+import type { On } from 'claude-code'
 import type { Ctxfold } from '../types'
 import { register } from '../hooks/register'
 
@@ -19,8 +20,9 @@ async function added(options: Record<string, unknown>, pieces: Piece[], ended: E
   }
   const beneath = {
     plugin: { root: '/home/dev/a plugin' },
-    store: { get: async () => ({ tier: 'paid', model: { 'ctxfold-compact': 'own' } }) },
+    fs: { read: async () => JSON.stringify({ tier: 'paid', model: { 'ctxfold-compact': 'own' } }) },
     process: {
+      hookEnv: async () => ({ CLAUDE_PLUGIN_DATA: '/home/dev/data' }),
       spawn: (request: unknown) => {
         started.push(request)
         return child()
@@ -79,9 +81,25 @@ const line = (args: string) => ({
   presentation: { isFullscreen: false, columns: 80 },
 })
 
+/** The files of the plugin's data; nothing can be written where there is no folder for it. */
+function disk(on: On, folder = '/home/dev/data') {
+  const files = new Map<string, string>()
+  on('process.hookEnv', () => ({ value: { CLAUDE_PLUGIN_DATA: folder } }))
+  on('fs.read', (_, e) => {
+    const text = files.get(e.path)
+    if (text === undefined) throw new Error('ENOENT')
+    return { value: text }
+  })
+  on('fs.write', (_, e) => {
+    files.set(e.path, e.text)
+    return { value: undefined }
+  })
+  return files
+}
+
 describe('/ctxfold-core', () => {
   test('keeps what it is told, and reset forgets it', { options: { apiKey: 'K' } }, async ($, on) => {
-    mock.store(on, {})
+    const files = disk(on)
     const say = async (args: string) => (await $.command.run(line(args))).text
     expect(await say('')).toContain('tier      free')
     await say('paid')
@@ -90,19 +108,35 @@ describe('/ctxfold-core', () => {
     expect(await say('status')).toContain('ctxfold-compact: model gemini-y')
     await say('reset')
     expect(await say('status')).toContain('tier      free')
+    expect([...files]).toEqual([['/home/dev/data/settings.json', '{}\n']])
+  })
+  test('says that nothing was saved where nothing can be', async ($, on) => {
+    disk(on, '')
+    expect((await $.command.run(line('paid'))).text).toContain('did not work')
   })
   test('asks the binary for the models, with the key', { options: { apiKey: 'K' } }, async ($, on) => {
-    mock.store(on, {})
+    disk(on)
     let env: Record<string, string> | undefined
-    on('process.run', (_, e) => {
-      env = e.init?.env
-      return { value: { exitCode: 0, stdout: 'gemini-x\n', stderr: '', isStdoutTruncated: false, isStderrTruncated: false } }
+    on('process.spawn', async function* (_, e) {
+      env = e.env
+      yield { stream: 'stdout' as const, text: 'gemini-x\n' }
+      return { value: { code: 0, signal: null } }
     })
     expect((await $.command.run(line('models'))).text).toBe('gemini-x')
     expect(env).toEqual({ CTXFOLD_GEMINI_API_KEY: 'K' })
   })
+  test('says in one line that there is no binary', { options: { apiKey: 'K' } }, async ($, on) => {
+    disk(on)
+    on('process.spawn', async function* () {
+      return { deny: 'spawn ENOENT' }
+    })
+    const { text } = await $.command.run(line('models'))
+    expect(text).toContain('ENOENT')
+    expect(text).toContain('ctxfold: ')
+    expect(text?.includes('\n')).toBe(false)
+  })
   test('says that there is no key', async ($, on) => {
-    mock.store(on, {})
+    disk(on)
     expect((await $.command.run(line('models'))).text).toContain('no Gemini API key')
   })
 })

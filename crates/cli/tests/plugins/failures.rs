@@ -142,6 +142,13 @@ fn a_binary_that_is_missing_or_killed_or_lies() {
     falls_back_in("missing", &lab, &short(&lab), "no binary for");
     fs::remove_file(market.join("plugins/ctxfold-core/bin/ctxfold")).unwrap();
     falls_back_in("no launcher", &lab, &short(&lab), "ENOENT");
+    let models = lab.home.prompt("/ctxfold-core models").run().success();
+    let text = models.text();
+    assert!(
+        text.contains("ctxfold: that did not work: ") && text.contains("ENOENT"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1, "{text}");
 }
 
 #[test]

@@ -117,6 +117,33 @@ fn a_warm_conversation_is_left_alone() {
     assert_eq!(boundaries(&lab, &id), 0);
 }
 
+/// The pause is the session's, not the process's.
+#[test]
+fn a_session_that_a_fresh_process_goes_on_with_is_as_old_as_its_file() {
+    require_client!(claude, "2.1.332");
+    let (lab, id) = paused("mask").unwrap();
+    let terminal = lab.home.terminal(&[], (140, 50));
+    let say = |text: &str| {
+        terminal.type_text(text);
+        terminal.wait_for(text, LIMIT);
+        terminal.press("Enter");
+    };
+    let sent = |text: &str| {
+        let sent = |r: &Recorded| r.kind == "conversation" && r.holds(text);
+        let request = lab.mock.log().wait_for(LIMIT, sent);
+        request.unwrap_or_else(|| panic!("{}", terminal.screen()))
+    };
+    say("EIGHTH: of another session");
+    sent("EIGHTH: of another session");
+    terminal.wait_for("ctxfold mask", LIMIT);
+    say(&format!("/resume {id}"));
+    terminal.wait_for("SIXTH: go on", LIMIT);
+    say("SEVENTH: a word");
+    let request = sent("SEVENTH: a word");
+    assert!(!request.holds("FIRST-41"), "{:#?}", request.messages());
+    assert!(lab.mock.log().compactions().is_empty());
+}
+
 #[test]
 fn a_model_that_fails_costs_nothing_more() {
     require_client!(claude, "2.1.332");

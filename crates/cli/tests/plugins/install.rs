@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use ctxfold_test_support::require_client;
+use serde_json::{Value, json};
 
 use crate::git::GitServer;
 use crate::lab::{Lab, OURS, dist, own_market};
@@ -46,30 +47,93 @@ fn traces(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
+/// What a command of the plugins says, in a process of its own.
+#[track_caller]
+fn says(lab: &Lab, line: &str) -> String {
+    lab.home.prompt(line).run().success().text().to_owned()
+}
+
 #[test]
 fn core_comes_along_and_nothing_stays_behind() {
     let client = require_client!(claude, "2.1.332");
     let lab = Lab::bare(&client);
+    let core = &["ctxfold-core@ctxfold", "--config", "apiKey=KEY-OF-A-TEST"];
     lab.install(dist(), &["ctxfold-compact@ctxfold"]);
     lab.done(&["plugin", "install", "ctxfold-monitor@ctxfold"]);
     let listed = lab.done(&["plugin", "list"]).stdout;
     for name in ["ctxfold-core", "ctxfold-compact", "ctxfold-monitor"] {
         assert!(listed.contains(name), "{listed}");
     }
+    // A key and settings of both plugins, of which each process knows.
+    lab.done(&[&["plugin", "install"], &core[..]].concat());
+    for line in ["/ctxfold on", "/ctxfold idle on", "/ctxfold-core paid"] {
+        says(&lab, line);
+    }
+    let set = says(&lab, "/ctxfold") + &says(&lab, "/ctxfold-core");
+    for part in [
+        "ctxfold is on",
+        "idle       after",
+        "key       set",
+        "tier      paid",
+    ] {
+        assert!(set.contains(part), "{part}: {set}");
+    }
+
     lab.done(&["plugin", "uninstall", "ctxfold-monitor@ctxfold"]);
-    lab.done(&[
-        "plugin",
-        "uninstall",
-        "ctxfold-compact@ctxfold",
-        "--prune",
-        "-y",
-    ]);
+    lab.done(&["plugin", "uninstall", "ctxfold-compact@ctxfold"]);
+    lab.done(&["plugin", "uninstall", "ctxfold-core@ctxfold"]);
     let listed = lab.done(&["plugin", "list"]).stdout;
     assert!(!listed.contains("ctxfold"), "{listed}");
     lab.done(&["plugin", "marketplace", "remove", "ctxfold"]);
     let mut found = Vec::new();
     traces(&lab.home.config(), &mut found);
     assert_eq!(found, [""; 0]);
+
+    // What is installed anew is off, and knows nothing. Now core goes as it came: along.
+    lab.install(dist(), &["ctxfold-compact@ctxfold"]);
+    let set = says(&lab, "/ctxfold") + &says(&lab, "/ctxfold-core");
+    for part in [
+        "ctxfold is off",
+        "idle       off",
+        "key       none",
+        "tier      free",
+    ] {
+        assert!(set.contains(part), "{part}: {set}");
+    }
+    for line in ["/ctxfold on", "/ctxfold-core paid"] {
+        says(&lab, line);
+    }
+    let compact = "ctxfold-compact@ctxfold";
+    lab.done(&["plugin", "uninstall", compact, "--prune", "-y"]);
+    lab.done(&["plugin", "marketplace", "remove", "ctxfold"]);
+    traces(&lab.home.config(), &mut found);
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn a_change_of_the_configuration_holds_beside_what_was_said() {
+    let client = require_client!(claude, "2.1.332");
+    let lab = Lab::bare(&client);
+    lab.install(dist(), &["ctxfold-compact@ctxfold"]);
+    let set = says(&lab, "/ctxfold on");
+    assert!(
+        set.contains("mode       summary") && set.contains("at 60%"),
+        "{set}"
+    );
+    let path = lab.home.config().join("settings.json");
+    let mut settings: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let options = json!({"mode": "mask", "threshold": 40, "keepRecent": 3});
+    settings["pluginConfigs"]["ctxfold-compact@ctxfold"]["options"] = options;
+    fs::write(&path, settings.to_string()).unwrap();
+    let set = says(&lab, "/ctxfold");
+    for part in [
+        "ctxfold is on",
+        "mode       mask",
+        "at 40%",
+        "keep       3 newest",
+    ] {
+        assert!(set.contains(part), "{part}: {set}");
+    }
 }
 
 /// Compacts once and sees our summary in the next request.
