@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ctxfold_session_claude::{ErrorKind, Options, Session, Stamp};
 use serde_json::{Value, json};
 
-fn row(kind: &str, uuid: &str, parent: Option<&str>, more: Value) -> Value {
+fn row(kind: &str, uuid: &str, parent: Option<&str>, more: &Value) -> Value {
     let mut row = json!({"type": kind, "uuid": uuid, "parentUuid": parent, "isSidechain": false,
         "timestamp": "2026-12-01T00:00:00.000Z", "sessionId": "s"});
     row.as_object_mut()
@@ -17,7 +17,7 @@ fn row(kind: &str, uuid: &str, parent: Option<&str>, more: Value) -> Value {
 fn said(kind: &str, uuid: &str, parent: Option<&str>, text: &str) -> Value {
     let id = format!("m-{uuid}");
     let message = json!({"id": id, "role": kind, "content": [{"type": "text", "text": text}]});
-    row(kind, uuid, parent, json!({"message": message}))
+    row(kind, uuid, parent, &json!({"message": message}))
 }
 
 /// Two turns, the client's own compaction that keeps the newest row, and an answer.
@@ -30,7 +30,7 @@ fn compacted_by_the_client() -> Vec<Value> {
             "system",
             "b",
             None,
-            json!({"subtype": "compact_boundary", "logicalParentUuid": "u2", "compactMetadata":
+            &json!({"subtype": "compact_boundary", "logicalParentUuid": "u2", "compactMetadata":
                 {"trigger": "auto", "preTokens": 900, "postTokens": 100,
                  "preservedSegment": {"headUuid": "u2", "anchorUuid": "s", "tailUuid": "u2"},
                  "preservedMessages": {"anchorUuid": "s", "uuids": ["u2"]}}}),
@@ -39,7 +39,7 @@ fn compacted_by_the_client() -> Vec<Value> {
             "user",
             "s",
             Some("b"),
-            json!({"isCompactSummary": true, "message": {"role": "user", "content": "the summary"}}),
+            &json!({"isCompactSummary": true, "message": {"role": "user", "content": "the summary"}}),
         ),
         said("assistant", "a2", Some("s"), "gone on"),
     ]
