@@ -52,6 +52,7 @@ mod ledger;
 mod mask;
 mod outcome;
 mod pins;
+mod plain;
 mod prune;
 mod redact;
 mod request;

@@ -133,6 +133,8 @@ impl<'t> PruneJob<'t> {
 
     fn prepare(&mut self) {
         let mut teller = Teller::new(self.transcript, self.options.redact);
+        let instructions = self.options.instructions.take();
+        self.options.instructions = instructions.map(|text| teller.clean(&text));
         let goal = self.goal(&mut teller);
         let limit = self
             .options

@@ -7,6 +7,10 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexSet};
 
+mod values;
+
+use values::{is_argument, is_line, is_quoted, is_reference, is_set, looks_random};
+
 /// A kind of secret, by name, for example `aws-access-key`.
 pub type SecretKind = &'static str;
 
@@ -130,10 +134,24 @@ const PATTERNS: &[Pattern] = &[
         "basic-auth",
         r#"(?i:authorization)["']?\s*[:=]\s*["']?(?i:basic)\s+(?P<s>[A-Za-z0-9+/=]{8,})"#,
     ),
+    pattern(
+        "cookie",
+        r"(?i)(?-u:\b)(?:set-)?cookie:\s*(?P<s>[A-Za-z0-9_.-]+=[^\r\n\x22']{8,})",
+    ),
     tested(
         "url-password",
-        r#"(?-u:\b)[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:(?P<s>[^\s/@"'<>]+)@"#,
+        r#"(?-u:\b)(?:postgres|postgresql|mysql|mariadb|mongodb|redis|rediss|amqp|amqps)(?:\+[a-z0-9]+)?://[^\s/:@"'<>\[]*:(?P<s>[^\s"'<>]+)@"#,
+        |_, secret| !is_reference(secret) && !is_port(secret),
+    ),
+    tested(
+        "url-password",
+        r#"(?-u:\b)[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>\[]*:(?P<s>[^\s/@"'<>]+)@"#,
         |_, secret| !is_reference(secret),
+    ),
+    tested(
+        "url-token",
+        r#"(?-u:\b)https?://(?P<s>[^\s/:@"'<>]{12,})@"#,
+        |_, secret| secret.bytes().any(|b| b.is_ascii_digit()) && !is_reference(secret),
     ),
     tested(
         "header-key",
@@ -141,22 +159,44 @@ const PATTERNS: &[Pattern] = &[
         |_, secret| looks_random(secret),
     ),
     tested(
+        "command-secret",
+        r#"(?-u:\b)(?:curl|wget)(?:\s(?:[^\n\\]|\\.|\\\n)*?)??\s(?:-[A-Za-z]*u|--user)[ =]?\\?["']?[^\s:"'/\\-][^\s:"'/\\]*:(?P<s>[^\s"'\\]{3,})"#,
+        |_, secret| !is_reference(secret),
+    ),
+    tested(
+        "command-secret",
+        r#"(?-u:\b)(?:mysql|mysqldump|mysqladmin|mariadb)(?-u:\s)[^\n]*?\s-p(?P<s>[^\s"'\\]{4,})"#,
+        is_argument,
+    ),
+    tested(
+        "command-secret",
+        r#"(?-u:\b)sshpass\s+-p\s*\\?["']?(?P<s>[^\s"'\\]{3,})"#,
+        |_, secret| !is_reference(secret),
+    ),
+    tested(
+        "command-secret",
+        r#"(?-u:[\s"'])--?(?P<n>(?:[a-z]+-)*(?:password|passwd|passphrase|pass|token|api-?key|secret|secret-key|access-key))(?:=|\s+)\\?["']?(?P<s>[^\s"'\\]{4,})"#,
+        is_argument,
+    ),
+    tested(
         "env-secret",
-        r#"(?-u:\b)(?P<n>[A-Z][A-Z0-9_]*)=(?:"(?P<s>[^"\n]+)"|'(?P<s2>[^'\n]+)'|(?P<s3>[^\s"'`;&|)\\]+))"#,
-        |name, secret| is_secret_name(name) && secret.len() >= 6 && is_value(secret),
+        r#"(?-u:\b)(?P<n>[A-Z][A-Z0-9_]*)=(?:\\"(?P<s4>[^"\\\n]+)|"(?P<s>[^"\n]+)"|'(?P<s2>[^'\n]+)'|(?P<s3>[^\s"'`;&|)\\]+))"#,
+        is_set,
+    ),
+    tested(
+        "env-secret",
+        r#"(?-u:\b)(?:(?:export|set|declare -x)\s+(?P<n>[A-Za-z_][A-Za-z0-9_]*)=|setenv\s+(?P<n2>[A-Za-z_][A-Za-z0-9_]*) )(?:\\"(?P<s4>[^"\\\n]+)|"(?P<s>[^"\n]+)"|'(?P<s2>[^'\n]+)'|(?P<s3>[^\s"'`;&|)\\]+))"#,
+        is_set,
     ),
     tested(
         "named-secret",
-        r#"(?i)(?P<n>[a-z0-9_.-]*(?:password|passwd|passphrase|secret|token|api_?-?key|access_?-?key|private_?-?key|credentials?)[a-z0-9_]*)["']?\s*[:=]\s*(?:"(?P<s>[^"\s]{8,})"|'(?P<s2>[^'\s]{8,})')"#,
-        |name, secret| {
-            is_value(secret)
-                && (is_password_name(name) || (secret.len() >= 16 && looks_random(secret)))
-        },
+        r#"(?i)(?P<n>[a-z0-9_.-]*(?:password|passwd|passphrase|pwd|secret|token|key|credentials?)[a-z0-9_]*)\\?["']?\s*[:=]\s*(?:\\"(?P<s4>[^"\\\s]{8,})|"(?P<s>[^"\s]{8,})"|'(?P<s2>[^'\s]{8,})')"#,
+        is_quoted,
     ),
     tested(
         "named-secret",
-        r"(?im)^\s*(?:export\s+|-\s+)?(?P<n>[a-z0-9_.-]*(?:password|passwd|passphrase|secret|token|api_?-?key|access_?-?key)[a-z0-9_]*)\s*[:=]\s*(?P<s>[^\s\x22'`;,(){}<>\[\]&$]{8,})\s*$",
-        |_, secret| is_value(secret) && looks_random(secret),
+        r"(?im)^\s*(?:export\s+|-\s+)?(?P<n>[a-z0-9_.-]*(?:password|passwd|passphrase|pwd|secret|token|key|pat)[a-z0-9_]*)\s*[:=]\s*(?P<s>[^\s\x22'`;,(){}<>\[\]&$]{8,})\s*,?\s*$",
+        is_line,
     ),
 ];
 
@@ -164,88 +204,10 @@ fn always(_: &str, _: &str) -> bool {
     true
 }
 
-/// Letters and digits mixed, as in keys and unlike in words.
-fn looks_random(secret: &str) -> bool {
-    let digits = secret.bytes().filter(u8::is_ascii_digit).count();
-    digits >= 2 && secret.bytes().any(|b| b.is_ascii_alphabetic())
-}
-
-/// Whether a name in capitals names a secret, and not a file, a count or a limit of one.
-fn is_secret_name(name: &str) -> bool {
-    const PARTS: [&str; 12] = [
-        "PASSWORD",
-        "PASSWD",
-        "PASSPHRASE",
-        "SECRET",
-        "TOKEN",
-        "APIKEY",
-        "API_KEY",
-        "ACCESS_KEY",
-        "PRIVATE_KEY",
-        "CREDENTIAL",
-        "AUTH_KEY",
-        "PASS",
-    ];
-    const NOT: [&str; 8] = [
-        "_FILE", "_PATH", "_DIR", "_NAME", "_COUNT", "_LIMIT", "_ID", "_URL",
-    ];
-    let has_part = PARTS
-        .iter()
-        .any(|part| name.contains(part) && (*part != "PASS" || name.ends_with("PASS")));
-    has_part && !NOT.iter().any(|end| name.ends_with(end))
-}
-
-fn is_password_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["password", "passwd", "passphrase"]
-        .iter()
-        .any(|part| name.ends_with(part))
-}
-
-/// Whether what stands behind a name is a secret itself: no reference, no path, no number and no
-/// word that stands for one.
-fn is_value(secret: &str) -> bool {
-    let is_number = secret
-        .bytes()
-        .all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_' | b','));
-    let is_path = ["/", "./", "../", "~/"]
-        .iter()
-        .any(|p| secret.starts_with(p))
-        && (secret.contains('.') || secret.matches('/').count() > 1)
-        && !looks_random(secret);
-    let lower = secret.to_ascii_lowercase();
-    let stands_for_one = [
-        "your",
-        "example",
-        "changeme",
-        "placeholder",
-        "xxxx",
-        "****",
-        "null",
-        "none",
-        "undefined",
-        "true",
-        "false",
-        "process.env",
-        "os.environ",
-        "env.",
-        "env(",
-        "secrets.",
-        "config.",
-        "todo",
-    ]
-    .iter()
-    .any(|word| lower.starts_with(word));
-    !is_number && !is_path && !stands_for_one && !is_reference(secret)
-}
-
-/// Whether it names a variable or was replaced already.
-fn is_reference(secret: &str) -> bool {
-    let is_stars = secret.bytes().all(|b| b == b'*' || b == b'.');
-    is_stars
-        || secret.starts_with(['$', '%', '{', '<'])
-        || secret.starts_with("[REDACTED")
-        || secret.starts_with("***")
+/// The port of an address, with its path.
+fn is_port(secret: &str) -> bool {
+    let port = secret.split('/').next().unwrap_or_default();
+    secret.contains('/') && !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
 }
 
 struct Compiled {
@@ -297,11 +259,12 @@ pub fn redact(text: &str) -> Redacted {
 
 fn replace(pattern: &Pattern, found: &Captures<'_>, count: &mut usize) -> String {
     let whole = found.get_match();
-    let secret = ["s", "s2", "s3"]
+    let secret = ["s", "s2", "s3", "s4"]
         .iter()
         .find_map(|group| found.name(group))
         .unwrap_or(whole);
-    let name = found.name("n").map_or("", |n| n.as_str());
+    let name = found.name("n").or_else(|| found.name("n2"));
+    let name = name.map_or("", |n| n.as_str());
     let is_done = secret.as_str().contains("[REDACTED:");
     if is_done || !(pattern.is_secret)(name, secret.as_str()) {
         return whole.as_str().to_owned();

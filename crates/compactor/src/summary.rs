@@ -115,8 +115,12 @@ impl SummaryJob {
             pieces.extend(teller.message(index, |_, _| "the assistant called ".to_owned()));
         }
         shorten(&mut pieces, options.input_limit);
+        let instructions = options.instructions.as_deref();
         let mut job = SummaryJob {
-            options: options.clone(),
+            options: SummaryOptions {
+                instructions: instructions.map(|text| teller.clean(text)),
+                ..options.clone()
+            },
             questions: Vec::new(),
             is_last: true,
             done: None,

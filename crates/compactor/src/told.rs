@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use ctxfold_transcript::{Author, Call, Content, Part, Transcript};
 
-use crate::candidates::holds_base64;
 use crate::fold::Ending;
+use crate::plain::plain;
 use crate::{SecretKind, redact};
 
 /// Secrets that were replaced, by kind.
@@ -90,12 +90,13 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// The text without secrets, which are counted.
+    /// The text without base64, and without secrets, which are counted.
     pub(crate) fn clean(&mut self, text: &str) -> String {
+        let text = plain(text);
         if !self.redact {
-            return text.to_owned();
+            return text;
         }
-        let clean = redact(text);
+        let clean = redact(&text);
         for (kind, count) in clean.counts {
             *self.secrets.entry(kind).or_default() += count;
         }
@@ -129,7 +130,7 @@ impl<'a> Teller<'a> {
                     let input = if made.input == made.label {
                         String::new()
                     } else {
-                        format!("\ninput: {}", plain(&made.input))
+                        format!("\ninput: {}", made.input)
                     };
                     // What the user said stands with the words, which are cut last.
                     let said = result.and_then(Content::said);
@@ -158,7 +159,7 @@ impl<'a> Teller<'a> {
                         "\n## the client attached {kind} {}\n",
                         name.as_deref().unwrap_or_default()
                     ),
-                    plain(text),
+                    text.clone(),
                 ),
                 _ => continue,
             };
@@ -199,7 +200,7 @@ fn output(content: &Content) -> String {
     let mut out = String::from("output:\n");
     for part in parts {
         match part {
-            Part::Text(text) => out.push_str(&plain(text)),
+            Part::Text(text) => out.push_str(text),
             Part::Image(image) => {
                 let _ = write!(out, "(an image, {}, left out)", image.media_type);
             }
@@ -209,32 +210,6 @@ fn output(content: &Content) -> String {
             _ => {}
         }
         out.push('\n');
-    }
-    out
-}
-
-/// A text without its base64.
-fn plain(text: &str) -> String {
-    if !holds_base64(text) {
-        return text.to_owned();
-    }
-    let is_base64 = |word: &str| {
-        word.len() >= 60
-            && word
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'-' | b'_'))
-    };
-    let mut out = String::new();
-    for line in text.split_inclusive('\n') {
-        for word in line.split_inclusive([' ', '"', '\'', ',', ';', '\n', ':']) {
-            let bare = word.trim_end_matches([' ', '"', '\'', ',', ';', '\n', '\r', ':']);
-            if is_base64(bare) {
-                out.push_str("(base64)");
-                out.push_str(&word[bare.len()..]);
-            } else {
-                out.push_str(word);
-            }
-        }
     }
     out
 }

@@ -264,7 +264,19 @@ fn secrets_are_replaced_in_the_question() {
     );
     talk(&mut b, 6);
     let t = b.build();
-    let job = PruneJob::new(&t, &PruneOptions::default()).unwrap();
-    assert!(!asked(&job)[0].text.contains("ghp_0123"));
+    let options = PruneOptions {
+        instructions: Some("keep what has to do with API_KEY=a1b2c3d4e5f6".to_owned()),
+        ..PruneOptions::default()
+    };
+    let job = PruneJob::new(&t, &options).unwrap();
+    for request in asked(&job) {
+        assert!(!request.text.contains("ghp_0123"));
+        assert!(
+            request
+                .text
+                .contains("to do with API_KEY=[REDACTED:env-secret]")
+        );
+    }
     assert_eq!(job.secrets()["github-token"], 1);
+    assert_eq!(job.secrets()["env-secret"], 1);
 }

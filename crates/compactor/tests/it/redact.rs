@@ -94,6 +94,86 @@ fn secrets() -> Vec<(&'static str, String, String)> {
         "  client_secret: abc123def456\n".into(),
         "abc123def456",
     );
+    for name in [
+        "MYSQL_PWD",
+        "ENCRYPTION_KEY",
+        "SIGNING_KEY",
+        "STRIPE_KEY",
+        "GITHUB_PAT",
+        "ANTHROPIC_AUTH",
+        "PGPASSWORD",
+        "DB_PASSWORD_PROD",
+        "SESSION_KEY",
+    ] {
+        named("env-secret", format!("{name}={random}"), random);
+    }
+    for (name, secret) in [
+        ("MYSQL_PWD", "zebra9quartz1"),
+        ("PASSWORD", "changeme123real"),
+        ("AUTH_TOKEN", "true-blue-token-9911"),
+        ("SECRET", "$upersecret1"),
+        ("PASSWORD", "none-of-1-business"),
+        ("SMTP_PASS", "%d41pine"),
+    ] {
+        named("env-secret", format!("{name}={secret} run"), secret);
+    }
+    named(
+        "env-secret",
+        "export db_password=hunter2horse".into(),
+        "hunter2horse",
+    );
+    named(
+        "env-secret",
+        "setenv DB_PASSWORD hunterhorse".into(),
+        "hunterhorse",
+    );
+    named(
+        "named-secret",
+        "db.password = hunter2horse".into(),
+        "hunter2horse",
+    );
+    named("named-secret", format!("  apiKey: {random},"), random);
+    named(
+        "command-secret",
+        "curl -sS -u admin:hunter2horse https://host/x".into(),
+        "hunter2horse",
+    );
+    named(
+        "command-secret",
+        r#"{"command":"curl --user \"admin:hunter2horse\" https://host"}"#.into(),
+        "hunter2horse",
+    );
+    named(
+        "command-secret",
+        "docker login -u x --password hunter2horse".into(),
+        "hunter2horse",
+    );
+    named(
+        "command-secret",
+        "tool --api-key=abcd1234 run".into(),
+        "abcd1234",
+    );
+    named(
+        "command-secret",
+        "mysql -u root -phunter2horse db".into(),
+        "hunter2horse",
+    );
+    named(
+        "command-secret",
+        "sshpass -p 'hunterhorse' ssh host".into(),
+        "hunterhorse",
+    );
+    named(
+        "url-token",
+        "git clone https://tok3nsekretuser@host/x".into(),
+        "tok3nsekretuser",
+    );
+    named(
+        "url-password",
+        "postgres://u:p@ss/w0rd@host/db".into(),
+        "p@ss/w0rd",
+    );
+    named("cookie", format!("Cookie: session={random}"), random);
     named(
         "azure-key",
         format!("AccountKey={random}{random}=="),
@@ -144,6 +224,42 @@ fn what_only_looks_like_a_secret_is_left() {
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
         "grep -r 'BEGIN RSA PRIVATE KEY' .",
+        "PWD=/home/dev/project2/crates3",
+        "OLDPWD=/home/dev/a1b2",
+        "COMPASS=north-north-west1",
+        "TOKENIZERS_PARALLELISM=disabled",
+        "CACHE_KEY=a1B2c3D4e5F6g7H8i9J0",
+        "PUBLIC_KEY=a1B2c3D4e5F6g7H8i9J0",
+        "KEY=left",
+        "AWS_ACCESS_KEY_ID_FILE=/home/dev/x1y2",
+        "SECRET_NAME=prod-db-credentials-1",
+        "PASSWORD_POLICY=strong-and-long",
+        "TOKEN_TYPE=installation",
+        "PASSWORD=your-password",
+        "PASSWORD=null",
+        "AUTH_TOKEN=$AUTH_TOKEN_2",
+        "AUTH_TOKEN=%AUTH_TOKEN%",
+        "PASS=12 of 13",
+        "tests: password=True",
+        "connect(password=db_password)",
+        "    password=db_password",
+        "password: required",
+        "set token correctly, then set password properly",
+        "      --password string   Password for the registry1",
+        "--password-stdin reads it from standard input",
+        "use --password option and --token <TOKEN2>",
+        "--token $TOKEN --password ${PASSWORD1}",
+        "docker run -u 1000:1000 image",
+        "curl -u $USER:$PASSWORD https://host",
+        "curl -fsSL https://host/install.sh | sh -s -- --user me",
+        "mkdir -p some/path4",
+        "git push -u origin main:main",
+        "https://host:8080/path?key=value",
+        "https://developer@host.example/path",
+        "postgres://host:5432/db2 and me@host",
+        "cookie: none",
+        "\"key\": \"crates/compactor/src/redact.rs\"",
+        "\"keyword\": \"a1B2c3D4e5F6g7H8i9J0\"",
         "src/tokenizer/secret_santa.rs:12: let password_field = form.field(\"password\");",
         "",
     ] {
@@ -192,6 +308,42 @@ proptest! {
         let twice = redact(&once.text);
         prop_assert_eq!(&twice.text, &once.text);
         prop_assert!(twice.counts.is_empty(), "{:?}", twice.counts);
+    }
+
+    /// Whatever stands around a word for a secret, and however it is written.
+    #[test]
+    fn a_named_secret_never_stays(
+        before in "([A-Z]{1,6}_){0,2}",
+        word in "PASSWORD|PASSWD|PWD|SECRET|TOKEN|API_KEY|PRIVATE_KEY|PAT|PASSPHRASE|SIGNING_KEY",
+        secret in "[a-zA-Z]{4}[0-9][a-zA-Z0-9]{8}[0-9][a-z]{4}",
+        form in 0..4,
+    ) {
+        let name = format!("{before}{word}");
+        prop_assume!(name != "PWD" && name != "PAT");
+        let text = match form {
+            0 => format!("run it with {name}={secret} now"),
+            1 => format!("export {}='{secret}'", name.to_lowercase()),
+            2 => format!("first: 1\nexport {name}={secret}\nlast: 2"),
+            _ => format!("{{\"command\":\"{name}=\\\"{secret}\\\" make\"}}"),
+        };
+        let clean = redact(&text);
+        prop_assert!(!clean.text.contains(&secret), "{}", clean.text);
+        prop_assert!(clean.text.contains(&name) || clean.text.contains(&name.to_lowercase()));
+    }
+
+    /// Without a word for a secret, and without a form of its own, nothing is one.
+    #[test]
+    fn a_name_of_something_else_hides_nothing(
+        name in "(HOME|LANG|EDITOR|COMPASS|TOKENIZER|MONKEY|PATTERN|SECRETARY|KEYBOARD|AUTHOR)(_[A-Z]{2,4}X)?",
+        value in "[a-zA-Z0-9]{3,12}",
+        form in 0..3,
+    ) {
+        let text = match form {
+            0 => format!("{name}={value}"),
+            1 => format!("export {}={value}", name.to_lowercase()),
+            _ => format!("  {name}: \"{value}\"\n"),
+        };
+        prop_assert_eq!(redact(&text).text, text);
     }
 
     #[test]

@@ -299,6 +299,13 @@ fn images_and_base64_stay_here_and_text_goes() {
     let base64 = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0NTY3".repeat(40);
     let mut b = long();
     b.message(Author::User).text("look at these");
+    let lines = format!("{}\n", &base64[..76]).repeat(9);
+    b.message(Author::User).text(&format!(
+        "or here: data:image/png;base64,{} ok",
+        &base64[..40]
+    ));
+    b.message(Author::Assistant)
+        .text(&format!("as\n{lines}and"));
     call(
         &mut b,
         "shot",
@@ -325,8 +332,10 @@ fn images_and_base64_stay_here_and_text_goes() {
     let text = &asked(&job(&t))[0].text;
     assert!(text.contains("look at these"));
     assert_eq!(text.matches("(an image, image/png, left out)").count(), 3);
-    assert!(!text.contains(&base64[..100]));
-    assert!(text.contains("before (base64) after"));
+    assert!(!text.contains(&base64[..40]));
+    assert!(text.contains("or here: data:image/png;base64,(base64, 40 characters, left out) ok"));
+    assert!(text.contains("as\n(base64, 692 characters, left out)\nand"));
+    assert!(text.contains("before (base64, 1600 characters, left out) after"));
 }
 
 #[test]
@@ -358,6 +367,31 @@ fn secrets_leave_neither_in_the_request_nor_with_the_summary() {
     let open = SummaryJob::new(&t, &options).unwrap();
     assert!(asked(&open)[0].text.contains(key));
     assert!(open.secrets().is_empty());
+}
+
+#[test]
+fn what_the_user_asks_of_the_summary_loses_its_secrets_too() {
+    let t = talked();
+    let with = |redact| {
+        let options = SummaryOptions {
+            instructions: Some("keep that DB_PASSWORD=hunter2horse works".to_owned()),
+            redact,
+            ..SummaryOptions::default()
+        };
+        SummaryJob::new(&t, &options).unwrap()
+    };
+    let clean = with(true);
+    assert!(
+        asked(&clean)[0]
+            .text
+            .contains("keep that DB_PASSWORD=[REDACTED:env-secret] works")
+    );
+    assert_eq!(clean.secrets()["env-secret"], 1);
+    assert!(
+        asked(&with(false))[0]
+            .text
+            .contains("DB_PASSWORD=hunter2horse")
+    );
 }
 
 #[test]
