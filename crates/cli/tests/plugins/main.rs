@@ -8,6 +8,7 @@ mod git;
 mod idle;
 mod install;
 mod lab;
+mod launcher;
 mod monitor;
 #[path = "../real_idle/old.rs"]
 mod old;
