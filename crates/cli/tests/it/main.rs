@@ -21,3 +21,4 @@ mod outputs;
 mod privacy;
 mod refusals;
 mod shapes;
+mod words;

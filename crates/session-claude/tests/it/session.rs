@@ -610,3 +610,56 @@ fn preserved_rows_are_found_far_back() {
     assert!(far.meta().live_bytes > 8_000_000);
     assert!(far.transcript().bytes() < session.transcript().bytes());
 }
+
+/// Whatever the client's own compactions left behind is found, and each part is read back by its
+/// address alone: prompts and answers as well as outputs.
+#[test]
+fn all_that_no_longer_reaches_the_model_is_found_and_read_back() {
+    let mut said = 0;
+    for path in fixtures() {
+        let shown: Vec<String> = {
+            let session = open(&path);
+            let messages = session.transcript().messages.iter();
+            messages
+                .filter(|message| message.author == Author::User)
+                .map(ctxfold_transcript::Message::text)
+                .collect()
+        };
+        folded(&path, &mut |part| {
+            let address: Address = part.address.parse().unwrap();
+            let read = unfold(&path, &address).unwrap();
+            assert_eq!(read, part, "{}", path.display());
+            if part.tool == "user" {
+                said += 1;
+                assert!(
+                    !shown.contains(&part.text()),
+                    "{} reaches the model",
+                    part.label
+                );
+            }
+            true
+        })
+        .unwrap();
+    }
+    assert!(said > 10, "{said}");
+}
+
+/// Every text of a transcript has the address that reads it back.
+#[test]
+fn words_are_read_back_by_their_addresses() {
+    for path in fixtures() {
+        let session = open(&path);
+        for message in &session.transcript().messages {
+            if message.author != Author::User {
+                continue;
+            }
+            for block in &message.blocks {
+                let (Content::Text(text), Some(address)) = (&block.content, &block.address) else {
+                    continue;
+                };
+                let read = unfold(&path, &address.parse().unwrap()).unwrap();
+                assert!(read.text().contains(text), "{}: {text}", path.display());
+            }
+        }
+    }
+}
