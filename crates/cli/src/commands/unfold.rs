@@ -1,4 +1,4 @@
-//! `ctxfold unfold`: folded outputs, by address or by search.
+//! `ctxfold unfold`: folded outputs and messages, by address or by search.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,17 +12,19 @@ use crate::agent::{self, Agent, Place};
 use crate::error::{CommandError, CommandResult};
 use crate::output;
 
-/// Print a folded output, or search everything that was folded
+/// Print a folded part, or search everything that was folded
 ///
-/// The output goes to standard output byte for byte. An address such as 3f2a91c0:GQ7wK2 stands in
-/// the line that took the output's place; it is all that is needed, also inside a running agent.
+/// Outputs, attached files and messages: whatever no longer reaches the model, after a compaction of
+/// ctxfold's or of the agent's own. A part goes to standard output byte for byte. An address such
+/// as 3f2a91c0:GQ7wK2 stands in the line that took the part's place; it is all that is needed, also
+/// inside a running agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The address of a folded output
+    /// The address of a folded part
     #[arg(required_unless_present = "search")]
     address: Option<String>,
 
-    /// Search folded outputs for a regular expression
+    /// Search folded parts, line by line, for a regular expression
     #[arg(long, value_name = "REGEX", conflicts_with = "address")]
     search: Option<String>,
 
@@ -124,7 +126,7 @@ impl Args {
     }
 }
 
-/// An output, whatever the agent. Format version 1.
+/// A part, whatever the agent. Format version 1.
 #[derive(Debug, serde::Serialize)]
 struct Unfolded {
     v: u32,

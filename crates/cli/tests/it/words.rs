@@ -14,40 +14,33 @@ struct Rows {
 }
 
 impl Rows {
-    fn put(&mut self, kind: &str, message: Value, more: Value) -> &mut Rows {
+    fn put(&mut self, kind: &str, message: &Value) -> &mut Rows {
         let uuid = |n: usize| format!("{n:08x}-aaaa-4bbb-8ccc-dddddddddddd");
         let at = self.rows.len();
-        let mut row = json!({
+        let row = json!({
             "parentUuid": at.checked_sub(1).map(uuid), "isSidechain": false, "type": kind,
             "message": message, "uuid": uuid(at), "sessionId": SESSION,
             "timestamp": "2026-02-25T10:00:00.000Z", "cwd": "/home/dev/proj", "version": "2.1.332",
         });
-        for (key, value) in more.as_object().into_iter().flatten() {
-            row[key] = value.clone();
-        }
         self.rows.push(row);
         self
     }
 
-    fn user(&mut self, content: Value) -> &mut Rows {
-        self.put(
-            "user",
-            json!({"role": "user", "content": content}),
-            json!({}),
-        )
+    fn user(&mut self, content: &Value) -> &mut Rows {
+        self.put("user", &json!({"role": "user", "content": content}))
     }
 
-    fn assistant(&mut self, block: Value) -> &mut Rows {
+    fn assistant(&mut self, block: &Value) -> &mut Rows {
         let id = format!("msg_{}", self.rows.len());
         let message = json!({"role": "assistant", "id": id, "model": "m", "content": [block]});
-        self.put("assistant", message, json!({}))
+        self.put("assistant", &message)
     }
 
     /// A call, and its result with what stands beside it.
     fn call(&mut self, tool: &str, output: &str, is_error: bool, beside: &[&str]) -> &mut Rows {
         let id = format!("toolu_{:016}", self.rows.len());
         let input = json!({"file_path": "/home/dev/proj/a.rs", "command": "ls"});
-        self.assistant(json!({"type": "tool_use", "id": id, "name": tool, "input": input}));
+        self.assistant(&json!({"type": "tool_use", "id": id, "name": tool, "input": input}));
         let mut content = vec![
             json!({"type": "tool_result", "tool_use_id": id, "content": output, "is_error": is_error}),
         ];
@@ -56,13 +49,13 @@ impl Rows {
                 .iter()
                 .map(|text| json!({"type": "text", "text": text})),
         );
-        self.user(json!(content))
+        self.user(&json!(content))
     }
 
     fn talk(&mut self, turns: usize) -> &mut Rows {
         for n in 0..turns {
-            self.user(json!(format!("go on {n}")));
-            self.assistant(json!({"type": "text", "text": format!("done {n}")}));
+            self.user(&json!(format!("go on {n}")));
+            self.assistant(&json!({"type": "text", "text": format!("done {n}")}));
         }
         self
     }
@@ -86,10 +79,7 @@ fn summarise(lab: &Lab) -> String {
         .env("CTXFOLD_GEMINI_API_KEY", "k");
     lab.ran(&mut command).done();
     let rows = String::from_utf8(lab.bytes()).unwrap();
-    let rows = rows
-        .lines()
-        .map(|row| serde_json::from_str::<Value>(row).unwrap());
-    let summary = rows.last().unwrap();
+    let summary: Value = serde_json::from_str(rows.lines().last().unwrap()).unwrap();
     summary["message"]["content"].as_str().unwrap().to_owned()
 }
 
@@ -110,15 +100,15 @@ fn spoken() -> Rows {
         SAID[1]
     );
     let mut rows = Rows::default();
-    rows.user(json!("begin"))
+    rows.user(&json!("begin"))
         .call("Edit", &format!("{REFUSED}{}", SAID[0]), true, &[])
         .call("Edit", &filler, false, &[])
         .call("AskUserQuestion", &answer, false, &[])
         .call("AskUserQuestion", &filler, false, &[])
         .call("Bash", &filler, false, &[SAID[2], "[Request interrupted by user]"])
-        .user(json!("<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the parser, without new dependencies</command-args>"))
-        .user(json!("<command-name>/model</command-name>\n<command-args>never mind this</command-args>"))
-        .user(json!("<local-command-stdout>never mind that</local-command-stdout>"))
+        .user(&json!("<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the parser, without new dependencies</command-args>"))
+        .user(&json!("<command-name>/model</command-name>\n<command-args>never mind this</command-args>"))
+        .user(&json!("<local-command-stdout>never mind that</local-command-stdout>"))
         .talk(6);
     rows
 }
@@ -173,11 +163,11 @@ fn every_way_back_that_a_ledger_prints_is_one() {
     let first = long("frobnicator") + &"x".repeat(40_000);
     let beside = long("needle beside a result");
     let mut rows = Rows::default();
-    rows.user(json!("begin"))
-        .user(json!([{"type": "text", "text": first}]))
-        .assistant(json!({"type": "text", "text": "an answer with a NEEDLE in it\nof two lines"}))
+    rows.user(&json!("begin"))
+        .user(&json!([{"type": "text", "text": first}]))
+        .assistant(&json!({"type": "text", "text": "an answer with a NEEDLE in it\nof two lines"}))
         .call("Bash", "out", false, &[&beside])
-        .user(json!("y ".repeat(39_900)))
+        .user(&json!("y ".repeat(39_900)))
         .talk(6);
     let lab = rows.lab();
     let summary = summarise(&lab);
