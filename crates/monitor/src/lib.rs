@@ -54,7 +54,7 @@ pub use files::{exists, read_settings};
 pub use git::{branch, branch_with_marks};
 pub use id::SessionId;
 pub use machine::{Breadcrumb, Cycle, Effect, Event, Happening, Level, State, Warned, step};
-pub use meter::{Fill, raw_fill};
+pub use meter::Fill;
 pub use reading::{Reading, Source, Tokens, Unusable};
 pub use scale::{Limit, Overrides, Scale, Why, assumed_window};
 pub use settings::Settings;

@@ -51,7 +51,12 @@ impl Fill {
 
 /// The fill as early monitors had it: the meter leaves out the client's room, the bridge does
 /// not. `window` is the payload's, in tokens.
-pub fn raw_fill(remaining: f64, window: Option<f64>, overrides: &Overrides, now: u64) -> Fill {
+pub(crate) fn raw_fill(
+    remaining: f64,
+    window: Option<f64>,
+    overrides: &Overrides,
+    now: u64,
+) -> Fill {
     let window = window.filter(|w| *w > 0.0).unwrap_or(RAW_WINDOW);
     let configured = overrides
         .window

@@ -7,6 +7,9 @@
 //! | `claude-ctx-{id}-cycle.json` | the rest of the cycle |
 //! | `claude-ctx-{id}-compacted.json` | when the last compaction began |
 //! | `claude-ctx-{id}.lock` | nothing; it is locked |
+//!
+//! Where a folder or somebody else's file lies at one of the three of the state, the name with `-2`
+//! before `.json` is used.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -25,6 +28,10 @@ use crate::wire;
 /// The largest state file that is read, in bytes.
 const LIMIT: u64 = 4096;
 const PREFIX: &str = "claude-ctx-";
+/// The files of the state: the name, and the one that is used where that cannot be replaced.
+const WARNED: [&str; 2] = ["-warned.json", "-warned-2.json"];
+const CYCLE: [&str; 2] = ["-cycle.json", "-cycle-2.json"];
+const COMPACTED: [&str; 2] = ["-compacted.json", "-compacted-2.json"];
 /// How long a call waits for the others of its session.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// The first and the longest wait between two attempts at a lock.
@@ -67,16 +74,16 @@ impl Store {
 
     /// What is remembered of a session. Anything unreadable is as if it were not there.
     pub fn load(&self, id: &SessionId) -> State {
-        let read = |suffix| files::read_own(&self.file(id, suffix), LIMIT);
-        let warned = read("-warned.json").and_then(|text| wire::read_warned(&text));
+        let read = |names| files::read_own(&self.place(id, names), LIMIT);
+        let warned = read(WARNED).and_then(|text| wire::read_warned(&text));
         // The cycle's file has no meaning without the other one, which another monitor may delete.
         let cycle = warned
             .as_ref()
-            .and_then(|_| wire::read_cycle(&read("-cycle.json")?));
+            .and_then(|_| wire::read_cycle(&read(CYCLE)?));
         State {
             warned,
             cycle: cycle.unwrap_or_default(),
-            compacted_at: read("-compacted.json").and_then(|text| wire::read_watermark(&text)),
+            compacted_at: read(COMPACTED).and_then(|text| wire::read_watermark(&text)),
         }
     }
 
@@ -84,7 +91,7 @@ impl Store {
     /// and gives the effects, of which [`Effect::DropBridge`] is done already.
     ///
     /// The step may be taken twice and only the second one counts: a step that changes nothing
-    /// needs no lock. A folder that cannot be written to costs the memory, not the warning.
+    /// needs no lock. What cannot be remembered is not said: it would be said at every call.
     ///
     /// # Errors
     /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) when the session's other calls take too long;
@@ -101,9 +108,11 @@ impl Store {
         }
         let lock = self.lock(id)?;
         let before = self.load(id);
-        let (after, effects) = step(before.clone());
-        // Nobody could be told: a hook must not disturb its host over its own files.
-        let _ = self.save(id, &before, &after);
+        let (after, mut effects) = step(before.clone());
+        if self.save(id, &before, &after).is_err() {
+            // A hook must not disturb its host over its own files.
+            effects.retain(|effect| *effect == Effect::DropBridge);
+        }
         if effects.contains(&Effect::DropBridge) {
             for path in self.bridges(id) {
                 let _ = files::remove(&path);
@@ -135,9 +144,13 @@ impl Store {
     /// When a file cannot be deleted, or as [`Store::transact`].
     pub fn forget(&self, id: &SessionId) -> Result<(), Error> {
         let lock = self.lock(id)?;
-        let state = ["-warned.json", "-cycle.json", "-compacted.json"].map(|s| self.file(id, s));
+        let state = [WARNED, CYCLE, COMPACTED].map(|names| self.place(id, names));
         for path in state.iter().chain(&self.bridges(id)) {
             files::remove(path)?;
+        }
+        // Whoever waits for it looks whether what it got is still there.
+        if lock.is_some() {
+            files::remove(&self.file(id, ".lock"))?;
         }
         drop(lock);
         Ok(())
@@ -145,13 +158,14 @@ impl Store {
 
     /// The sessions that have a file in the state's folder, in the order of their ids.
     pub fn sessions(&self) -> Vec<SessionId> {
-        let suffixes = ["-warned.json", "-cycle.json", "-compacted.json", ".json"];
+        let suffixes = [WARNED, CYCLE, COMPACTED].concat();
         let mut ids: Vec<_> = self
             .own_files()
             .filter_map(|(name, _)| {
                 let rest = name.strip_prefix(PREFIX)?;
                 let id = suffixes
                     .iter()
+                    .chain(&[".json"])
                     .find_map(|suffix| rest.strip_suffix(suffix))?;
                 SessionId::new(id).ok()
             })
@@ -193,24 +207,21 @@ impl Store {
     fn save(&self, id: &SessionId, before: &State, after: &State) -> Result<(), Error> {
         // What lies there may be unreadable and yet in the way of a fresh cycle.
         if after.warned.is_none() {
-            files::remove(&self.file(id, "-warned.json"))?;
-            files::remove(&self.file(id, "-cycle.json"))?;
+            files::remove(&self.place(id, WARNED))?;
+            files::remove(&self.place(id, CYCLE))?;
         }
         if let Some(at) = after
             .compacted_at
             .filter(|_| after.compacted_at != before.compacted_at)
         {
-            files::write_atomic(
-                &self.file(id, "-compacted.json"),
-                &wire::write_watermark(at),
-            )?;
+            files::write_atomic(&self.place(id, COMPACTED), &wire::write_watermark(at))?;
         }
         if let Some(warned) = &after.warned {
             if after.cycle != before.cycle || before.warned.is_none() {
                 let text = wire::write_cycle(&after.cycle);
-                files::write_atomic(&self.file(id, "-cycle.json"), &text)?;
+                files::write_atomic(&self.place(id, CYCLE), &text)?;
             }
-            files::write_atomic(&self.file(id, "-warned.json"), &wire::write_warned(warned))?;
+            files::write_atomic(&self.place(id, WARNED), &wire::write_warned(warned))?;
         }
         Ok(())
     }
@@ -245,6 +256,19 @@ impl Store {
             paths.push(self.temp.join(format!("{PREFIX}{id}.json")));
         }
         paths
+    }
+
+    /// Where a file of the state lies: at its name, unless what lies there is in the way.
+    fn place(&self, id: &SessionId, [name, other]: [&str; 2]) -> PathBuf {
+        let path = self.file(id, name);
+        let is_in_the_way = files::lstat(&path).is_some_and(|stat| {
+            files::file_type(&stat) == FileType::Directory || !files::is_ours(&stat)
+        });
+        if is_in_the_way {
+            self.file(id, other)
+        } else {
+            path
+        }
     }
 
     fn file(&self, id: &SessionId, suffix: &str) -> PathBuf {

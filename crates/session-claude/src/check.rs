@@ -15,7 +15,7 @@ use crate::scan::{MOST_FINDINGS, Scan, ScanOptions, run};
 use crate::{Code, Error, Finding, Options, Session, image, secret};
 
 /// Bytes that one request to the API may have.
-pub const LARGEST_REQUEST: u64 = 20_000_000;
+const LARGEST_REQUEST: u64 = 20_000_000;
 
 /// What a check found, and what the file holds.
 #[derive(Debug, Clone, PartialEq)]

@@ -69,7 +69,7 @@ mod words;
 mod write;
 
 pub use append::{Append, CommitOptions, Receipt};
-pub use check::{LARGEST_REQUEST, Report, check};
+pub use check::{Report, check};
 pub use error::{Error, ErrorKind};
 pub use explain::explain;
 pub use findings::{Code, Finding, Severity};

@@ -68,7 +68,14 @@ impl Args {
             Err(e) => add("Gemini key", false, e.to_string()),
         }
         let store = claude::Store::new(&env.claude_root);
+        // Where a variable names it, or where there is no agent at all, something is amiss.
+        let is_missed = env::var("CLAUDE_CONFIG_DIR").is_some() || !cx.env.codex_home.is_dir();
         match store.entries() {
+            _ if !cx.env.claude_root.is_dir() => add(
+                "Claude Code",
+                !is_missed,
+                format!("no folder at {}", cx.env.show(&cx.env.claude_root)),
+            ),
             Ok(entries) => add(
                 "Claude Code",
                 true,
@@ -202,7 +209,7 @@ fn codex_checks(env: &Env) -> Vec<Check> {
     };
     if !env.codex_home.is_dir() {
         let says = format!("no home at {}", env.show(&env.codex_home));
-        return vec![check(true, says)];
+        return vec![check(env::var("CODEX_HOME").is_none(), says)];
     }
     let store = codex::Store::new(&env.codex_home);
     let (threads, findings) = store.entries();

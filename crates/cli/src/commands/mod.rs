@@ -79,7 +79,8 @@ enum Command {
 /// Which conversation a command is about.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
-    /// Path, identifier or its beginning; the newest of this folder without it
+    /// Path, identifier or its beginning; without it the session that runs the command, else the
+    /// newest of this folder
     #[arg(value_name = "SESSION")]
     session: Option<String>,
 

@@ -397,6 +397,8 @@ fn reset_forgets_and_status_says_why_nothing_is_said() {
         String::from_utf8_lossy(&output.stderr),
         "forgot what was known of s\n"
     );
+    let left = std::fs::read_dir(lab.path("tmp")).unwrap().count();
+    assert_eq!(left, 0, "its lock is gone too");
     assert_eq!(
         status(&lab, "s")["says"],
         "the next tool call brings a warning"
@@ -523,6 +525,24 @@ fn a_line_of_the_users_own_comes_first_and_gets_the_same_input() {
     let started = Instant::now();
     let line = then("sleep 60");
     assert!(started.elapsed() < Duration::from_secs(5) && line.contains("Sonnet 4.5"));
+    // What was printed before its time was up is kept.
+    let line = then("echo one; sleep 60");
+    assert!(
+        line.starts_with("one\n") && line.contains("Sonnet 4.5"),
+        "{line}"
+    );
+    // What it leaves behind goes on, and nobody waits for it.
+    let mark = lab.path("mark");
+    let line = then(&format!(
+        "(sleep 2; echo x > {}) & echo one",
+        mark.display()
+    ));
+    assert!(
+        line.starts_with("one\n") && line.contains("Sonnet 4.5"),
+        "{line}"
+    );
+    let is_there = || mark.exists().then_some(());
+    assert!(ctxfold_test_support::poll(Duration::from_secs(20), is_there).is_some());
     // What it prints is taken up to a limit; it may go on for ever.
     let line = then("yes");
     assert!(line.len() < 80 << 10 && line.contains("Sonnet 4.5"));

@@ -182,6 +182,17 @@ fn links_and_named_tests_are_there() {
     }
     assert!(seen > 8, "{seen} links");
 
+    // The example of how to run one test finds one.
+    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let example = page
+        .split("`cargo test -p ctxfold-")
+        .find(|l| l.contains("--test it -- "));
+    let (package, rest) = example.unwrap().split_once(" --test it -- ").unwrap();
+    let (module, name) = rest.split('`').next().unwrap().split_once("::").unwrap();
+    let file = root().join(format!("crates/{package}/tests/it/{module}.rs"));
+    let tests = fs::read_to_string(file).unwrap();
+    assert!(tests.contains(&format!("fn {name}")), "{module}::{name}");
+
     let page = fs::read_to_string(root().join("docs/formats/claude-jsonl.md")).unwrap();
     let mut named = 0;
     for word in page

@@ -89,6 +89,51 @@ fn a_list_keeps_to_its_width() {
     }
 }
 
+/// A folder that is not there is worth a look where somebody named it, or where no agent is found.
+#[test]
+fn the_doctor_misses_folders_that_should_be_there() {
+    let row = |lab: &Lab, what: &str, variable: Option<&str>| {
+        let mut command = lab.command(&["doctor", "--json"]);
+        if let Some(name) = variable {
+            command.env(name, "/nowhere");
+        }
+        let json = lab.ran(&mut command).json();
+        let checks = json["checks"].as_array().unwrap();
+        let row = checks.iter().find(|c| c["what"] == what).unwrap();
+        (
+            row["ok"].as_bool().unwrap(),
+            row["says"].as_str().unwrap().to_owned(),
+        )
+    };
+    let (with, without) = (Lab::new(), Lab::empty());
+    assert!(row(&with, "Claude Code", None).0);
+    let (ok, says) = row(&with, "Claude Code", Some("CLAUDE_CONFIG_DIR"));
+    assert!(!ok && says == "no folder at /nowhere", "{says}");
+    let (ok, says) = row(&without, "Claude Code", None);
+    assert!(!ok && says == "no folder at ~/.claude", "{says}");
+    assert!(row(&with, "Codex", None).0, "there need not be two agents");
+    let (ok, says) = row(&with, "Codex", Some("CODEX_HOME"));
+    assert!(!ok && says == "no home at /nowhere", "{says}");
+    fs::create_dir(without.home().join(".codex")).unwrap();
+    assert!(row(&without, "Claude Code", None).0, "Codex alone is fine");
+}
+
+/// Without a name a command means the session that it runs in.
+#[test]
+fn the_running_session_comes_first() {
+    let lab = Lab::new();
+    assert_eq!(
+        lab.ctxfold(&["inspect", "--json"]).code,
+        1,
+        "none is of this folder"
+    );
+    let mut command = lab.command(&["inspect", "--json"]);
+    let json = lab
+        .ran(command.env("CLAUDE_CODE_SESSION_ID", SESSION))
+        .json();
+    assert_eq!(json["id"], SESSION);
+}
+
 /// Words are not broken, so a path may stand out; nothing else does.
 #[test]
 fn every_table_keeps_to_its_width() {
