@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use ctxfold_hook::Limits;
 use ctxfold_monitor::statusline::{Cache, Input, Look, render};
@@ -45,6 +45,11 @@ pub(crate) struct Args {
 
 /// How long the user's own status line and git may take.
 const CHILD: Duration = Duration::from_millis(1500);
+/// How long what a program printed may be on its way after it ended, where one that it left behind
+/// holds its output open.
+const REST: Duration = Duration::from_millis(100);
+/// How long at a time is waited for a piece of its output.
+const PIECE: Duration = Duration::from_millis(10);
 /// The most that is taken of what they print, in bytes.
 const MOST: u64 = 64 << 10;
 
@@ -77,7 +82,7 @@ impl Args {
             Child::start(shell, text)
         });
         let ours = Input::parse(text).map(|input| self.line(input));
-        let theirs = theirs.and_then(|child| child?.output());
+        let theirs = theirs.and_then(|child| Some(child?.said().text));
         let theirs = theirs
             .map(|text| text.trim_end().to_owned())
             .filter(|t| !t.is_empty());
@@ -181,7 +186,16 @@ fn git_status(folder: &Path) -> Option<String> {
         "--branch",
     ])
     .current_dir(folder);
-    branch_with_marks(&Child::start(git, "")?.output()?)
+    let said = Child::start(git, "")?.said();
+    // Half of its answer is no answer.
+    branch_with_marks(said.is_whole.then_some(said.text.as_str())?)
+}
+
+/// What a program printed.
+struct Said {
+    text: String,
+    /// Whether it had come to its end.
+    is_whole: bool,
 }
 
 /// A program whose output is waited for in bounded time.
@@ -203,25 +217,45 @@ impl Child {
         let input = input.to_owned();
         // A program need not read its input.
         std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
-        let (sender, output) = mpsc::sync_channel(1);
+        let (sender, output) = mpsc::channel();
         std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = stdout.take(MOST).read_to_end(&mut bytes);
-            // Nobody waits when time is up.
-            let _ = sender.send(bytes);
+            let mut stdout = stdout.take(MOST);
+            let mut piece = [0; 4096];
+            // At the end nobody waits when time is up.
+            while let Ok(len @ 1..) = stdout.read(&mut piece)
+                && sender.send(piece[..len].to_vec()).is_ok()
+            {}
         });
         Some(Child { process, output })
     }
 
-    /// What it printed; nothing when it takes too long, and then its whole group is ended.
-    fn output(mut self) -> Option<String> {
-        let bytes = self.output.recv_timeout(CHILD);
-        if bytes.is_err() {
+    /// What it printed until it ended or its time was up; then its whole group is ended.
+    fn said(mut self) -> Said {
+        let mut bytes = Vec::new();
+        let (mut until, mut has_ended) = (Instant::now() + CHILD, false);
+        let is_whole = loop {
+            match self.output.recv_timeout(PIECE) {
+                Ok(piece) => bytes.extend(piece),
+                Err(RecvTimeoutError::Disconnected) => break true,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if !has_ended && matches!(self.process.try_wait(), Ok(Some(_))) {
+                has_ended = true;
+                until = until.min(Instant::now() + REST);
+            }
+            if Instant::now() >= until {
+                break has_ended;
+            }
+        };
+        if !is_whole {
             self.end();
         }
         // It is gone or about to go; either way nobody waits for it.
         let _ = self.process.try_wait();
-        Some(String::from_utf8_lossy(&bytes.ok()?).into_owned())
+        Said {
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            is_whole,
+        }
     }
 
     #[cfg(unix)]
