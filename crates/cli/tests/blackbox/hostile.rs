@@ -76,6 +76,40 @@ fn at_the_other_files_the_warning_still_comes() {
     }
 }
 
+/// How often a nearly full context is told of in so many tool calls, and noted in the journal.
+fn told_and_noted(lab: &Lab, calls: usize) -> (usize, usize) {
+    lab.bridge(10.0);
+    let told = (0..calls).filter(|_| !lab.tool().is_empty()).count();
+    let journal = std::fs::read_to_string(lab.path("home/.local/state/ctxfold/journal.jsonl"));
+    (told, journal.unwrap_or_default().lines().count())
+}
+
+#[test]
+fn a_folder_in_the_way_of_the_state_brings_no_flood() {
+    for suffix in ["-warned.json", "-cycle.json", "-compacted.json", ".lock"] {
+        let lab = Lab::new();
+        std::fs::create_dir_all(lab.state(suffix).join("full")).unwrap();
+        assert_eq!(told_and_noted(&lab, 11), (3, 1), "{suffix}");
+        lab.hook("PreCompact", &json!({ "trigger": "auto" }));
+        lab.bridge(10.0);
+        assert_eq!(lab.tool(), "", "{suffix}: what the bridge says may be old");
+        // People find the session by its name, and can make it forgotten.
+        let said = lab.run(&["monitor", "status", "--json", "s"], &[], "");
+        assert!(said.contains("\"session\":\"s\""), "{suffix}: {said}");
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_saved_at_all_makes_the_monitor_silent() {
+    for names in [["-warned", "-warned-2"], ["-cycle", "-cycle-2"]] {
+        let lab = Lab::new();
+        for name in names {
+            std::fs::create_dir(lab.state(&format!("{name}.json"))).unwrap();
+        }
+        assert_eq!(told_and_noted(&lab, 7), (0, 0), "{names:?}");
+    }
+}
+
 #[test]
 fn at_the_settings_the_defaults_hold() {
     let payload = |lab: &Lab| {
