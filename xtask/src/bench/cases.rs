@@ -1,6 +1,7 @@
 //! What is measured, against what, and which limits the project promises.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ctxfold_test_support::generate::{ClaudeSession, CodexRollout};
 
@@ -40,6 +41,8 @@ pub(super) enum Limit {
     Ratio { baseline: usize, most: f64 },
     /// At most so many megabytes at the peak.
     PeakMb(f64),
+    /// Of a hundred calls so many take at most this time.
+    Within { percent: usize, most: Duration },
 }
 
 /// A command without home or input.
@@ -263,6 +266,14 @@ fn hook(ours: Ours<'_>, home: &Path) -> Case {
                 most: 0.1,
             },
             Limit::PeakMb(16.0),
+            Limit::Within {
+                percent: 50,
+                most: Duration::from_millis(5),
+            },
+            Limit::Within {
+                percent: 99,
+                most: Duration::from_millis(20),
+            },
         ],
     }
 }
