@@ -1,6 +1,6 @@
 //! Claude Code in a clean home, against a [`MockAnthropic`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -189,8 +189,30 @@ impl ClaudeHome {
     ///
     /// When the client can't be started.
     pub fn live(&self, arguments: &[&str]) -> ClaudeLive {
+        self.start_live(&[&["--dangerously-skip-permissions"], arguments].concat())
+    }
+
+    /// The same, but the client asks before it runs a tool, and the next of these answers is the
+    /// user's: `{"behavior":"deny","message":"…"}` or `{"behavior":"allow","updatedInput":…}`.
+    /// Behind the last answer everything is allowed.
+    ///
+    /// # Panics
+    ///
+    /// When the client can't be started.
+    pub fn live_asking(
+        &self,
+        arguments: &[&str],
+        answers: impl IntoIterator<Item = Value>,
+    ) -> ClaudeLive {
+        let mut live =
+            self.start_live(&[&["--permission-prompt-tool", "stdio"], arguments].concat());
+        live.answers = answers.into_iter().collect();
+        live
+    }
+
+    fn start_live(&self, arguments: &[&str]) -> ClaudeLive {
         let mut command = self.command();
-        command.args(["-p", "--verbose", "--dangerously-skip-permissions"]);
+        command.args(["-p", "--verbose"]);
         command.args([
             "--input-format",
             "stream-json",
@@ -199,6 +221,7 @@ impl ClaudeHome {
         ]);
         ClaudeLive {
             lines: JsonLines::start(command.args(arguments)),
+            answers: VecDeque::new(),
         }
     }
 
@@ -273,6 +296,8 @@ impl ClaudeHome {
 #[derive(Debug)]
 pub struct ClaudeLive {
     lines: JsonLines,
+    /// What the user answers where the client asks, in order.
+    answers: VecDeque<Value>,
 }
 
 impl ClaudeLive {
@@ -293,7 +318,20 @@ impl ClaudeLive {
             if message["type"] == "result" {
                 return message;
             }
+            if message["request"]["subtype"] == "can_use_tool" {
+                self.answer(&message);
+            }
         }
+    }
+
+    /// Answers the client's question whether a tool may run.
+    fn answer(&mut self, question: &Value) {
+        let allowed = || json!({"behavior": "allow", "updatedInput": question["request"]["input"]});
+        let answer = self.answers.pop_front().unwrap_or_else(allowed);
+        self.lines
+            .send(&json!({"type": "control_response", "response": {
+                "subtype": "success", "request_id": question["request_id"], "response": answer,
+            }}));
     }
 
     /// The id of the client's process.

@@ -11,6 +11,7 @@ mod lab;
 mod masked;
 mod modelled;
 mod refusals;
+mod said;
 mod wire;
 
 /// One test for each pinned version.

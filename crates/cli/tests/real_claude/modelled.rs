@@ -18,7 +18,7 @@ const PROMPTS: [&str; 7] = [
     "talk three",
 ];
 
-fn summary(mark: &str) -> GeminiTurn {
+pub(crate) fn summary(mark: &str) -> GeminiTurn {
     let section = |title: &&str| {
         format!("## {title}\n{mark}: what there is to say about it, in one plain sentence.\n")
     };
