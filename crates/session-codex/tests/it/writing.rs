@@ -6,9 +6,11 @@ use ctxfold_session_codex::{CommitOptions, ErrorKind, Receipt, Thread, check, fo
 use ctxfold_transcript::{Author, Content, Mode, Plan, Transcript};
 use proptest::prelude::*;
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::common::{ALL, FOLDED, Home, lines, mask, prune, push, rest, stamp, summary};
+use crate::common::{
+    ALL, FOLDED, Home, bare, line, lines, mask, meta_line, prune, push, rest, stamp, summary,
+};
 
 const WRITABLE: fn(&&&str) -> bool =
     |name| !name.starts_with("archived") && !name.starts_with("compressed");
@@ -367,6 +369,93 @@ fn folded_outputs_stay_within_reach() {
         .unwrap();
         assert!(originals.contains(&text.text()) && text.text() != FOLDED);
     }
+}
+
+/// Every prompt and answer that a summary takes away is found, and read back by the address that
+/// the transcript gave it, whether it is folded then or not.
+#[test]
+fn messages_that_a_summary_drops_stay_within_reach() {
+    for name in ["paginated-0.171.0", "legacy-0.144.6", "forked-0.171.0"] {
+        let home = Home::new(name);
+        let thread = home.open();
+        let before = thread.transcript();
+        let read = |address: &str| {
+            unfold(&home.store(), &home.rollout(), &address.parse().unwrap())
+                .unwrap()
+                .text()
+        };
+        let plan = summary(before, "S");
+        let spoken = |messages: &[ctxfold_transcript::Message]| -> Vec<(String, String)> {
+            let spoken = [Author::User, Author::Assistant];
+            let messages = messages.iter().filter(|m| spoken.contains(&m.author));
+            let blocks = messages.flat_map(|message| &message.blocks);
+            let words = blocks.filter_map(|block| match &block.content {
+                Content::Text(text) => Some((block.address.clone().unwrap(), text.clone())),
+                _ => None,
+            });
+            words.collect()
+        };
+        let gone = spoken(&before.messages[..plan.tail]);
+        let kept = spoken(&before.messages[plan.tail..]);
+        assert!(gone.len() > 2, "{name}: {gone:?}");
+        for (address, text) in &gone {
+            assert_eq!(read(address), *text, "{name}");
+        }
+        commit(&thread, &plan);
+        let mut found = Vec::new();
+        folded(&home.store(), &home.rollout(), &mut |part| {
+            assert_eq!(read(&part.address), part.text(), "{name}: {}", part.label);
+            found.push((part.address.clone(), part.text()));
+            true
+        })
+        .unwrap();
+        for words in &gone {
+            assert!(
+                found.contains(words) || kept.contains(words),
+                "{name}: {words:?}"
+            );
+            assert_eq!(read(&words.0), words.1, "{name}");
+        }
+        assert!(kept.iter().all(|words| !found.contains(words)), "{name}");
+    }
+}
+
+/// The answers to a tool's question are the user's words.
+#[test]
+fn answers_to_questions_are_heard() {
+    let item = |ordinal, payload: &Value| line(ordinal, "response_item", payload);
+    let asked = r#"{"questions":[{"id":"db","question":"Which database?"}]}"#;
+    let answered = r#"{"answers":{"db":{"answers":["postgres, never sqlite"]}}}"#;
+    let (_dir, store, path) = bare(&[
+        meta_line(),
+        item(
+            1,
+            &json!({"type": "message", "role": "user",
+            "content": [{"type": "input_text", "text": "ask me"}]}),
+        ),
+        item(
+            2,
+            &json!({"type": "function_call", "name": "request_user_input",
+            "arguments": asked, "call_id": "call_1"}),
+        ),
+        item(
+            3,
+            &json!({"type": "function_call_output", "call_id": "call_1", "output": answered}),
+        ),
+        item(
+            4,
+            &json!({"type": "message", "role": "assistant",
+            "content": [{"type": "output_text", "text": "done"}]}),
+        ),
+    ]);
+    let thread = Thread::open(&store, &path).unwrap();
+    let transcript = thread.transcript();
+    let said = (0..transcript.messages.len()).flat_map(|message| transcript.said(message));
+    let said: Vec<_> = said.map(|words| words.text.into_owned()).collect();
+    assert_eq!(said, ["ask me", "Which database? postgres, never sqlite"]);
+    let mut plan = Plan::keep_all(transcript, Mode::Mask);
+    plan.decide_call(0, ctxfold_transcript::Action::Drop, "test");
+    assert!(plan.validate(transcript).is_err());
 }
 
 #[test]
