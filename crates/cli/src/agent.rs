@@ -1,6 +1,10 @@
 //! The agents whose conversations ctxfold reads and writes, behind one set of words. The only
 //! place that knows both session crates.
 
+mod pause;
+
+pub(crate) use pause::pause;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -112,10 +116,28 @@ pub(crate) fn locate(env: &Env, what: Option<&str>, agent: Option<Agent>) -> Com
         (Some(Err(e)), Some(Err(other))) if e.is_not_found() && !other.is_not_found() => {
             Err(other.into())
         }
+        (Some(Err(e)), Some(Err(_))) if e.is_not_found() => Err(CommandError::input(format!(
+            "{what} names neither a session under {} nor a thread under {}",
+            env.show(&env.claude_root),
+            env.show(&env.codex_home)
+        ))
+        .hint("`ctxfold list --all` shows the sessions there are")),
         (Some(Err(e)), _) => Err(e.into()),
         (None, Some(Err(e))) => Err(e.into()),
         (None, None) => newest(env, agent),
     }
+}
+
+/// Refuses what is not even read in order to be written.
+pub(crate) fn refuse_packed(place: &Place) -> CommandResult {
+    if place.agent == Agent::Codex && place.path.extension().is_some_and(|e| e == "zst") {
+        return Err(CommandError::refused(format!(
+            "the rollout is compressed: {}",
+            place.path.display()
+        ))
+        .hint("resume the thread in Codex once: that unpacks it"));
+    }
+    Ok(())
 }
 
 /// Codex begins a rollout with `session_meta`; nothing of Claude Code's does.
@@ -244,45 +266,6 @@ pub(crate) fn recent(env: &Env, most: usize) -> CommandResult<Vec<(Place, String
         .take(most)
         .map(|(_, place, line)| (place, line))
         .collect())
-}
-
-/// What the end of a conversation's file says of its pause.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pause {
-    /// Time of the newest row, in milliseconds since the Unix epoch.
-    pub(crate) active_ms: Option<i64>,
-    /// Time of the model's newest answer, where there is one since the last compaction.
-    pub(crate) answered_ms: Option<i64>,
-    /// Whether it was compacted and nothing was answered since.
-    pub(crate) is_compacted: bool,
-    /// How long the provider keeps the conversation, in milliseconds.
-    pub(crate) cache_ms: Option<u64>,
-}
-
-/// How long Codex's provider keeps a conversation, in milliseconds.
-const CODEX_CACHE_MS: u64 = 30 * 60 * 1000;
-
-/// Reads the end of a conversation's file.
-pub(crate) fn pause(place: &Place) -> CommandResult<Pause> {
-    match place.agent {
-        Agent::Claude => {
-            let tail = claude::read_tail(&place.path)?;
-            Ok(Pause {
-                active_ms: tail.active_ms,
-                answered_ms: tail.answered_ms,
-                is_compacted: tail.compacted_ms.is_some(),
-                cache_ms: tail
-                    .cache_ttl
-                    .map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
-            })
-        }
-        // The file's time, which every append moves, ours too.
-        Agent::Codex => Ok(Pause {
-            active_ms: Some(modified_ms(&place.path)),
-            cache_ms: Some(CODEX_CACHE_MS),
-            ..Pause::default()
-        }),
-    }
 }
 
 /// The identifier by which the client resumes a conversation.

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::env::{self, Env};
 use crate::error::{CommandError, CommandResult};
 use crate::journal::Done;
-use crate::{config, output};
+use crate::{config, interrupt, output};
 
 /// How a conversation is to be compacted.
 #[derive(Debug, Clone)]
@@ -308,6 +308,7 @@ pub(crate) fn runtime() -> CommandResult<tokio::runtime::Runtime> {
 
 impl Model {
     fn new(env: &Env, config: &Config, wish: &Wish) -> CommandResult<Model> {
+        interrupt::arm(|| {})?;
         Ok(Model {
             client: client(env, config, wish.deadline)?,
             runtime: runtime()?,
@@ -326,6 +327,7 @@ impl Model {
     fn answers(&mut self, requests: &[ModelRequest]) -> CommandResult<Result<Vec<Answer>, String>> {
         let mut answers = Vec::with_capacity(requests.len());
         for (index, request) in requests.iter().enumerate() {
+            interrupt::check()?;
             let bar = Bar::new(
                 self.wish.progress,
                 &self.wish.model,
@@ -338,7 +340,7 @@ impl Model {
                 let mut show = |progress: gemini::Progress| bar.update(progress.text_bytes);
                 tokio::select! {
                     answer = client.generate_stream(&request, &mut show) => Some(answer),
-                    _ = tokio::signal::ctrl_c() => None,
+                    () = interrupt::asked() => None,
                 }
             });
             bar.finish();

@@ -312,12 +312,15 @@ fn alone(place: &Place) -> CommandResult<File> {
     use rustix::io::Errno;
 
     let path = &place.path;
-    let file = File::open(path).map_err(|e| CommandError::io("open", path, &e))?;
+    // Neither a link is followed nor a pipe waited for.
+    let file = crate::files::options().read(true).open(path);
+    let file = file.map_err(|e| CommandError::io("open", path, &e))?;
     let step = Duration::from_millis(50);
     let mut waited = Duration::ZERO;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) if waited < PATIENCE => {
+                crate::interrupt::check()?;
                 pause(step);
                 waited += step;
             }

@@ -10,6 +10,7 @@ mod error;
 mod exit;
 mod files;
 mod idle;
+mod interrupt;
 mod journal;
 mod mod_session;
 mod output;

@@ -44,6 +44,15 @@ pub struct IdleFacts {
     pub is_live: bool,
 }
 
+impl IdleFacts {
+    /// Whether it was compacted since its newest activity.
+    fn is_compacted(&self) -> bool {
+        let last = self.last_activity_ms;
+        self.last_compaction_ms
+            .is_some_and(|at| last.is_none_or(|last| at >= last))
+    }
+}
+
 /// The smallest conversation that is worth it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MinSize {
@@ -205,7 +214,9 @@ pub fn decide(facts: &IdleFacts, settings: &IdleSettings) -> IdleDecision {
     let idle_ms = facts
         .last_activity_ms
         .map(|last| facts.now_ms.saturating_sub(last));
-    let is_warm = idle_ms.is_some_and(|idle| idle >= 0 && (idle as u64) < cache_ms);
+    // What a compaction left was never sent: only what was said since can be cached.
+    let is_warm =
+        !facts.is_compacted() && idle_ms.is_some_and(|idle| idle >= 0 && (idle as u64) < cache_ms);
     let without = if is_warm {
         RequestTokens {
             cached: facts.live_tokens,
@@ -243,13 +254,13 @@ fn reason(
     if facts.is_live {
         return Some(Reason::Live);
     }
-    let (Some(last), Some(idle)) = (facts.last_activity_ms, idle_ms) else {
+    let Some(idle) = idle_ms else {
         return Some(Reason::NoActivity);
     };
     let Ok(idle) = u64::try_from(idle) else {
         return Some(Reason::ClockBehind);
     };
-    if facts.last_compaction_ms.is_some_and(|at| at >= last) {
+    if facts.is_compacted() {
         return Some(Reason::AlreadyCompacted);
     }
     if idle < cache_ms {

@@ -127,6 +127,9 @@ impl Args {
         let window = self
             .window
             .or_else(|| cx.config.size("window").map(Size::number));
+        if !self.dry_run {
+            agent::refuse_packed(&place)?;
+        }
         let conversation = Conversation::open(&place, window)?;
         let writes = !self.dry_run && self.out.is_none();
         if writes && !self.live {

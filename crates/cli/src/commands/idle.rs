@@ -9,7 +9,7 @@ use super::Context;
 use crate::agent::{self, Agent};
 use crate::error::{CommandError, CommandResult};
 use crate::idle::{self, Pass};
-use crate::{config, env, output};
+use crate::{config, env, interrupt, output};
 
 /// Compact conversations that paused for so long that the provider's cache is gone
 ///
@@ -159,11 +159,20 @@ fn install() -> CommandResult {
 fn run(cx: &Context, args: &Visit) -> CommandResult {
     // Who only looks may look while another one works.
     let _lock = (!args.dry_run).then(|| idle::lock(cx)).transpose()?;
-    let report = Pass::new(usize::MAX).go(cx, args.dry_run)?;
+    interrupt::arm(|| {})?;
+    let pass = Pass::new(usize::MAX);
+    let mut pass = if args.json { pass.silent() } else { pass };
+    let report = pass.go(cx, args.dry_run)?;
+    let ended = || {
+        if report.interrupted {
+            let text = "interrupted; what was compacted stays so, the rest is as it was";
+            return Err(CommandError::model(text));
+        }
+        Ok(())
+    };
     if args.json {
-        return output::json(
-            &serde_json::json!({"v": 1, "dry_run": args.dry_run, "report": report}),
-        );
+        output::json(&serde_json::json!({"v": 1, "dry_run": args.dry_run, "report": report}))?;
+        return ended();
     }
     for agent in [Agent::Claude, Agent::Codex] {
         if (agent == Agent::Claude || report.knows(agent))
@@ -176,7 +185,7 @@ fn run(cx: &Context, args: &Visit) -> CommandResult {
         report.tell_left(cx);
     }
     report.tell(cx, args.dry_run);
-    Ok(())
+    ended()
 }
 
 /// `ctxfold mod idle`: the mod asks at the next prompt.

@@ -30,6 +30,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
+        agent::refuse_packed(&place)?;
         let conversation = Conversation::open(&place, None)?;
         if !self.live && !self.dry_run {
             conversation.refuse_live(&cx.env)?;

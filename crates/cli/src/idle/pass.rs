@@ -11,7 +11,7 @@ use super::{Visitor, costs, look, settings};
 use crate::agent::{self, Agent, Place};
 use crate::commands::Context;
 use crate::error::{CommandError, CommandResult};
-use crate::{exit, files};
+use crate::{exit, files, interrupt};
 
 /// Milliseconds until a conversation that could not be compacted is tried again.
 const RETRY_MS: i64 = 15 * 60_000;
@@ -30,6 +30,8 @@ pub(crate) struct Report {
     pub(crate) left_alone: Vec<Visited>,
     /// Left for the next pass, because this one did enough.
     pub(crate) waiting: usize,
+    /// Whether the user ended it before everything was visited.
+    pub(crate) interrupted: bool,
     /// When the next one is due, in milliseconds since the Unix epoch, as far as is known.
     #[serde(skip)]
     pub(crate) next_ms: Option<i64>,
@@ -61,11 +63,8 @@ impl Report {
         self.left_alone.push(Visited::new(place, says));
     }
 
-    /// Says what was done, or by a dry run what would be.
+    /// Says how many were compacted, or by a dry run would be.
     pub(crate) fn tell(&self, cx: &Context, dry_run: bool) {
-        for v in self.compacted.iter().chain(&self.failed) {
-            cx.say(&format!("ctxfold: {}: {}", cx.env.show(&v.path), v.says));
-        }
         let mut because: Vec<_> = self.left_because.iter().collect();
         because.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         let because: Vec<_> = because
@@ -122,15 +121,27 @@ struct Known {
 pub(crate) struct Pass {
     /// Most conversations that one pass reads.
     most: usize,
+    /// Whether each is told of as soon as it was visited.
+    tells: bool,
     known: HashMap<PathBuf, Known>,
 }
 
 impl Pass {
-    /// Passes that read at most so many conversations each.
+    /// Passes that read at most so many conversations each, and tell of each that was compacted or
+    /// failed.
     pub(crate) fn new(most: usize) -> Pass {
         Pass {
             most,
+            tells: true,
             known: HashMap::new(),
+        }
+    }
+
+    /// The same without a word: the report tells.
+    pub(crate) fn silent(self) -> Pass {
+        Pass {
+            tells: false,
+            ..self
         }
     }
 
@@ -140,7 +151,7 @@ impl Pass {
     }
 
     /// Visits everything that is due. A failure of one conversation is told and does not stop the
-    /// rest; only an interruption does.
+    /// rest; only the user does, between two conversations or while a model is asked.
     pub(crate) fn go(&mut self, cx: &Context, dry_run: bool) -> CommandResult<Report> {
         let mut report = Report::default();
         let mut visitor = Visitor::default();
@@ -148,6 +159,10 @@ impl Pass {
         let of = |agent| settings(&cx.config, agent);
         let (claude, codex) = (of(Agent::Claude), of(Agent::Codex));
         for place in agent::all(&cx.env)? {
+            if interrupt::is_asked() {
+                report.interrupted = true;
+                break;
+            }
             let settings = match place.agent {
                 Agent::Claude => &claude,
                 Agent::Codex => &codex,
@@ -179,7 +194,13 @@ impl Pass {
                 Some(now)
             } else {
                 opened += 1;
-                self.visit(cx, &place, settings, dry_run, &mut visitor, &mut report)?
+                match self.visit(cx, &place, settings, dry_run, &mut visitor, &mut report) {
+                    Err(error) if error.is_interrupted() => {
+                        report.interrupted = true;
+                        break;
+                    }
+                    visited => visited?,
+                }
             };
             report.due(due_ms);
             // Looked at again: our own append is no change.
@@ -191,7 +212,6 @@ impl Pass {
     }
 
     /// Visits one; returns when to come again.
-    #[expect(clippy::unused_self, reason = "one of the pass's two steps")]
     fn visit(
         &self,
         cx: &Context,
@@ -202,7 +222,12 @@ impl Pass {
         report: &mut Report,
     ) -> CommandResult<Option<i64>> {
         let now = cx.env.now_ms();
-        let visited = |says: String| Visited::new(place, says);
+        let visited = |says: String| {
+            if self.tells {
+                cx.say(&format!("ctxfold: {}: {says}", cx.env.show(&place.path)));
+            }
+            Visited::new(place, says)
+        };
         let looked = if dry_run {
             look(cx, place, settings).map(|d| {
                 let done = costs(&cx.config, &d.cost);

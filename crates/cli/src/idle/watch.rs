@@ -1,6 +1,7 @@
 //! Passes for as long as the process lives: one when the clock says that a pause has become long
 //! enough, one when files changed. In between nothing is looked at.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use super::{Pass, lock, settings};
 use crate::agent::Agent;
 use crate::commands::Context;
 use crate::config::Config;
-use crate::engine;
 use crate::error::CommandResult;
+use crate::interrupt;
 
 /// Most conversations that one pass reads; the rest waits for the next one.
 const MOST_A_PASS: usize = 50;
@@ -27,11 +28,12 @@ enum Wake {
 pub(crate) fn watch(cx: &Context, every: Duration, passes: Option<u64>) -> CommandResult {
     let _lock = lock(cx)?;
     let (sender, receiver) = mpsc::channel();
-    let watcher = watch_files(cx, &sender);
-    if watcher.is_none() {
+    let mut files = Files::new(cx, &sender);
+    if !files.arm() {
         cx.say("ctxfold: this system does not tell of changed files; looking by the clock");
     }
-    stop_on_ctrl_c(sender)?;
+    // It ends between two conversations, never inside an append.
+    interrupt::arm(move || drop(sender.send(Wake::Stop)))?;
     cx.say("ctxfold: watching; Ctrl-C ends it");
     let mut pass = Pass::new(MOST_A_PASS);
     let mut made = 0;
@@ -57,16 +59,21 @@ pub(crate) fn watch(cx: &Context, every: Duration, passes: Option<u64>) -> Comma
         if was.replace(now) != Some(now) {
             pass.forget();
         }
+        // Folders may have been made, or made again, since.
+        let told = files.arm();
         let begun = Instant::now();
         let report = pass.go(&cx, false)?;
         if !report.compacted.is_empty() || !report.failed.is_empty() {
             report.tell(&cx, false);
         }
+        if report.interrupted {
+            return Ok(());
+        }
         made += 1;
         if passes.is_some_and(|most| made >= most) {
             return Ok(());
         }
-        let longest = if watcher.is_some() { LONGEST } else { every };
+        let longest = if told { LONGEST } else { every };
         let due = report.next_ms.map_or(longest, |at| {
             Duration::from_millis(u64::try_from(at - cx.env.now_ms()).unwrap_or(0))
         });
@@ -96,35 +103,57 @@ fn wait(receiver: &Receiver<Wake>, soonest: Instant, due: Instant) -> std::ops::
     }
 }
 
-/// Tells of every change under the agents' folders. They need not all be there.
-fn watch_files(cx: &Context, sender: &Sender<Wake>) -> Option<RecommendedWatcher> {
-    let sender = sender.clone();
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|e| !matches!(e.kind, EventKind::Access(_))) {
-            // Once nobody listens the process is about to end.
-            drop(sender.send(Wake::Changed));
-        }
-    })
-    .ok()?;
-    let folders = [
-        cx.env.claude_root.join("projects"),
-        cx.env.codex_home.join("sessions"),
-    ];
-    let mut there = folders.iter().filter(|folder| folder.is_dir()).peekable();
-    there.peek()?;
-    for folder in there {
-        watcher.watch(folder, RecursiveMode::Recursive).ok()?;
-    }
-    Some(watcher)
+/// What the system tells of the agents' folders.
+struct Files {
+    watcher: Option<RecommendedWatcher>,
+    folders: [PathBuf; 2],
 }
 
-/// Ends the watch between two passes, never inside an append.
-fn stop_on_ctrl_c(sender: Sender<Wake>) -> CommandResult {
-    let runtime = engine::runtime()?;
-    std::thread::spawn(move || {
-        if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
-            drop(sender.send(Wake::Stop));
+impl Files {
+    fn new(cx: &Context, sender: &Sender<Wake>) -> Files {
+        let folders = [
+            cx.env.claude_root.join("projects"),
+            cx.env.codex_home.join("sessions"),
+        ];
+        let (sender, wanted) = (sender.clone(), folders.clone());
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let matters = |event: notify::Event| {
+                // Above a folder that is not there, only its making matters.
+                let is_ours = |path: &PathBuf| {
+                    let mut folders = wanted.iter();
+                    folders.any(|f| path.starts_with(f) || f.starts_with(path))
+                };
+                !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(is_ours)
+            };
+            if event.is_ok_and(matters) {
+                // Once nobody listens the process is about to end.
+                drop(sender.send(Wake::Changed));
+            }
+        });
+        Files {
+            watcher: watcher.ok(),
+            folders,
         }
-    });
-    Ok(())
+    }
+
+    /// Asks to be told of every change under the folders, and where one is not there, of its
+    /// making. `false` where the system does not tell of all.
+    fn arm(&mut self) -> bool {
+        let Some(watcher) = &mut self.watcher else {
+            return false;
+        };
+        let mut all = true;
+        for folder in &self.folders {
+            let mut above = folder.ancestors().skip(1);
+            let watched = if folder.is_dir() {
+                watcher.watch(folder, RecursiveMode::Recursive)
+            } else if let Some(above) = above.find(|above| above.is_dir()) {
+                watcher.watch(above, RecursiveMode::NonRecursive)
+            } else {
+                continue;
+            };
+            all &= watched.is_ok();
+        }
+        all
+    }
 }

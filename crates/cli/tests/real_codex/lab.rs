@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ctxfold_test_support::{
     Client, CodexHome, GeminiTurn, MockGemini, MockResponses, Recorded, ResponsesTurn,
@@ -173,8 +173,20 @@ impl Lab {
         command
     }
 
+    /// Lets every rollout look as if it rested for a while: a client without leases may have one
+    /// that changed a moment ago.
+    fn rest(&self) {
+        let earlier = SystemTime::now() - Duration::from_mins(2);
+        for path in self.home.rollouts() {
+            let file = fs::File::options().append(true).open(path);
+            // One that may not be written is a scene of its own.
+            drop(file.and_then(|file| file.set_modified(earlier)));
+        }
+    }
+
     /// Runs the binary.
     pub(crate) fn fold(&self, arguments: &[&str]) -> Ran {
+        self.rest();
         let output = self.command(arguments).output().unwrap();
         Ran {
             code: output.status.code().unwrap_or(-1),

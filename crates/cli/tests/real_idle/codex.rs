@@ -175,6 +175,10 @@ fn a_thread_is_compacted_once_a_pause_however_long_it_is() {
     make_old(&lab.file(), 3 * HOUR);
     lab.run(&["idle", "run"]).done().says("1 compacted");
     let text = lab.text();
+    // What the compaction left was never sent, however fresh the file is.
+    lab.run(&["resume", &lab.thread, "-n"])
+        .done()
+        .says("not cached any more");
     for age in [HOUR / 2, 3 * HOUR, 30 * HOUR] {
         set_age(&lab.file(), age);
         lab.run(&["idle", "run"]).done().says("0 compacted, 1 left");
@@ -184,6 +188,33 @@ fn a_thread_is_compacted_once_a_pause_however_long_it_is() {
     }
     assert_eq!(lab.text(), text);
     assert_eq!(lab.compactions(), 1);
+}
+
+/// A client that takes no lease is known by what it has open, before a model is asked.
+#[test]
+fn a_thread_without_leases_is_left_alone_while_a_client_has_it() {
+    let client = require_client!(codex, clients::CODEX[2]);
+    let lab = Lab::new(&client);
+    lab.run(&["idle", "model", "default"]).done();
+    let mut server = lab.home.app_server();
+    let params = json!({"threadId": lab.thread});
+    server.request("thread/resume", params).unwrap();
+    server.turn(&lab.thread, "hold it");
+    make_old(&lab.file(), 3 * HOUR);
+    let held = lab.text();
+    lab.run(&["idle", "run"]).done().says("0 compacted");
+    for arguments in [&["idle", "run", "-n"][..], &["resume", &lab.thread, "-n"]] {
+        lab.run(arguments).done().says("open");
+    }
+    assert_eq!(lab.text(), held, "nothing was written beside it");
+    assert_eq!(lab.gemini.log().all().len(), 0, "nobody was asked");
+    server.kill();
+    lab.run(&["idle", "model", "none"]).done();
+    let freed = poll(HOUR / 60, || {
+        let ran = lab.run(&["idle", "run"]).done();
+        ran.stderr.contains("1 compacted").then_some(())
+    });
+    assert!(freed.is_some(), "a killed client has nothing open");
 }
 
 #[test]

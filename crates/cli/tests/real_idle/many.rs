@@ -10,8 +10,8 @@ use ctxfold_session_claude as claude;
 use ctxfold_session_codex as codex;
 use ctxfold_test_support::generate::{ClaudeSession, CodexRollout};
 use ctxfold_test_support::{
-    ClaudeHome, Client, CodexHome, MockAnthropic, MockGemini, MockResponses, clients, poll,
-    require_client,
+    ClaudeHome, Client, CodexHome, GeminiTurn, MockAnthropic, MockGemini, MockResponses, clients,
+    poll, require_client,
 };
 use rustix::fs::{FlockOperation, flock};
 
@@ -365,12 +365,11 @@ fn a_watch_wakes_when_a_file_changes() {
     let mut env = BTreeMap::from([("HOME".to_owned(), home.clone())]);
     env.insert("CODEX_HOME".into(), format!("{home}/.codex"));
     let projects = folder.path().join(".claude/projects/-home-dev-proj");
-    fs::create_dir_all(&projects).unwrap();
     run(&env, folder.path(), &["idle", "on"]).done();
     let mut watch = command(
         &env,
         folder.path(),
-        &["idle", "watch", "--every", "1", "--passes", "3"],
+        &["idle", "watch", "--every", "1", "--passes", "5"],
     )
     .stderr(Stdio::null())
     .spawn()
@@ -378,7 +377,8 @@ fn a_watch_wakes_when_a_file_changes() {
     let lock = folder.path().join(".local/state/ctxfold/idle.lock");
     poll(Duration::from_secs(20), || lock.exists().then_some(())).unwrap();
     wait(Duration::from_millis(500));
-    // Without being told it would sleep for an hour.
+    // Without being told it would sleep for an hour. Not even the folder was there.
+    fs::create_dir_all(&projects).unwrap();
     let made = folder.path().join("made.jsonl");
     ClaudeSession::default()
         .write_to(File::create(&made).unwrap())
@@ -391,4 +391,66 @@ fn a_watch_wakes_when_a_file_changes() {
     watch.kill().ok();
     watch.wait().unwrap();
     assert!(seen.is_some(), "the watch slept on");
+}
+
+/// Ctrl-C ends a pass between two conversations, also behind a model that was asked; what was done
+/// is told at once.
+#[test]
+fn ctrl_c_ends_a_pass() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+
+    let folder = tempfile::tempdir().unwrap();
+    let gemini = MockGemini::start();
+    let home = folder.path().to_string_lossy().into_owned();
+    let mut env = BTreeMap::from([("HOME".to_owned(), home.clone())]);
+    env.insert("CODEX_HOME".into(), format!("{home}/.codex"));
+    env.insert("CTXFOLD_GEMINI_BASE_URL".into(), gemini.url());
+    env.insert("CTXFOLD_GEMINI_API_KEY".into(), "not-a-key".into());
+    let projects = folder.path().join(".claude/projects/-home-dev-proj");
+    fs::create_dir_all(&projects).unwrap();
+    for number in 0..3 {
+        let id = session_id(number);
+        let session = ClaudeSession {
+            id: id.clone(),
+            ..ClaudeSession::default()
+        };
+        let path = projects.join(format!("{id}.jsonl"));
+        session.write_to(File::create(path).unwrap()).unwrap();
+    }
+    run(&env, folder.path(), &["idle", "on"]).done();
+    run(&env, folder.path(), &["idle", "model", "default"]).done();
+    let planned = run(&env, folder.path(), &["idle", "run", "-n", "--json"]).done();
+    let planned: serde_json::Value = serde_json::from_str(&planned.stdout).unwrap();
+    let planned: Vec<PathBuf> = planned["report"]["compacted"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|visited| visited["path"].as_str().unwrap().into())
+        .collect();
+    assert_eq!(planned.len(), 3);
+    // Another one is at work on the second.
+    let held = File::open(&planned[1]).unwrap();
+    flock(&held, FlockOperation::LockExclusive).unwrap();
+    gemini.next(GeminiTurn::error(400, "INVALID_ARGUMENT", "not today"));
+    let mut child = command(&env, folder.path(), &["idle", "run"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains(&session_id(0)[..20]), "{line}");
+    assert_eq!(gemini.log().all().len(), 1, "a model was asked");
+    assert_eq!(compactions(&planned[0]), 1);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4), "{rest}");
+    assert!(rest.contains("ctxfold: 1 compacted"), "{rest}");
+    assert!(
+        rest.contains("interrupted; what was compacted stays so"),
+        "{rest}"
+    );
+    assert_eq!(compactions(&planned[1]) + compactions(&planned[2]), 0);
 }

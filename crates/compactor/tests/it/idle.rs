@@ -217,6 +217,17 @@ fn the_estimate_tells_cached_from_uncached() {
             uncached: 5_000
         })
     );
+    // What a compaction left a moment ago was never sent.
+    let compacted = IdleFacts {
+        last_compaction_ms: Some(1_000 * MINUTE),
+        ..facts(3)
+    };
+    assert_eq!(decide(&compacted, &on()).cost.without, cold.without);
+    let went_on = IdleFacts {
+        last_compaction_ms: Some(990 * MINUTE),
+        ..facts(3)
+    };
+    assert_eq!(decide(&went_on, &on()).cost.without, warm.without);
     let price = Price {
         cached: 0.5,
         uncached: 6.25,
