@@ -150,7 +150,7 @@ fn without_plan(facts: &IdleFacts, refusal: &Refusal) -> u64 {
 }
 
 fn open(cx: &Context, place: &Place) -> CommandResult<Conversation> {
-    Conversation::open(place, cx.config.size("window").map(Size::number))
+    cx.open(place, cx.config.size("window").map(Size::number))
 }
 
 /// What the next request costs, in a line.

@@ -15,6 +15,7 @@ mod journal;
 mod mod_session;
 mod output;
 mod plan_json;
+mod progress;
 mod watch;
 
 fn main() -> std::process::ExitCode {

@@ -33,18 +33,15 @@ impl Args {
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
         let (rows, found) = match place.agent {
             Agent::Claude => {
-                let bar = super::inspect::progress(cx.quiet);
-                let report = claude::check(&place.path, &mut |done, of| {
-                    bar.set_length(of);
-                    bar.set_position(done);
-                })?;
-                bar.finish_and_clear();
+                let shown = cx.reading(&place);
+                let report = claude::check(&place.path, &mut |done, of| shown.at(done, of))?;
                 (
                     Some(report.scan.rows),
                     report.findings.into_iter().map(Found::from).collect(),
                 )
             }
             Agent::Codex => {
+                let _shown = cx.reading(&place);
                 let found = codex::check(&place.codex_store(), &place.path)?;
                 (None, found.into_iter().map(Found::from).collect::<Vec<_>>())
             }

@@ -130,7 +130,7 @@ impl Args {
         if !self.dry_run {
             agent::refuse_packed(&place)?;
         }
-        let conversation = Conversation::open(&place, window)?;
+        let conversation = cx.open(&place, window)?;
         let writes = !self.dry_run && self.out.is_none();
         if writes && !self.live {
             conversation.refuse_live(&cx.env)?;
@@ -153,7 +153,9 @@ impl Args {
             let refused = refused.or_else(|| prepared().err());
             return self.show(cx, conversation.transcript(), &made, false, refused);
         }
+        let shown = cx.reading(&place);
         let ready = conversation.prepare(&cx.env, &made.plan, self.project)?;
+        drop(shown);
         if let Some(out) = &self.out {
             let written = ready.write_copy(out)?;
             self.show(cx, conversation.transcript(), &made, true, None)?;

@@ -8,7 +8,7 @@ use ctxfold_transcript::{Author, Content, Part, Transcript};
 use serde::Serialize;
 
 use super::{Context, Which};
-use crate::agent::{self, About, Agent, Conversation};
+use crate::agent::{self, About, Agent};
 use crate::config::Size;
 use crate::error::CommandResult;
 use crate::{env, output};
@@ -82,7 +82,7 @@ impl Args {
             return self.scan(cx, &place);
         }
         let window = cx.config.size("window").map(Size::number);
-        let conversation = Conversation::open(&place, window)?;
+        let conversation = cx.open(&place, window)?;
         let picture = picture(
             conversation.transcript(),
             conversation.about(),
@@ -98,7 +98,9 @@ impl Args {
 
     fn scan(&self, cx: &Context, place: &agent::Place) -> CommandResult {
         if place.agent == Agent::Codex {
+            let shown = cx.reading(place);
             let scan = codex::scan(&place.path)?;
+            drop(shown);
             if self.json {
                 return output::json(&rollout_json(&scan));
             }
@@ -106,31 +108,14 @@ impl Args {
         }
         let mut options = claude::ScanOptions::default();
         options.largest = self.largest;
-        let bar = progress(cx.quiet);
-        let scan = claude::scan(&place.path, &options, &mut |done, of| {
-            bar.set_length(of);
-            bar.set_position(done);
-        })?;
-        bar.finish_and_clear();
+        let shown = cx.reading(place);
+        let scan = claude::scan(&place.path, &options, &mut |done, of| shown.at(done, of))?;
+        drop(shown);
         if self.json {
             return output::json(&scan_json(&scan));
         }
         output::data(&draw_scan(&scan))
     }
-}
-
-/// A bar of bytes on a terminal; hidden elsewhere.
-pub(crate) fn progress(quiet: bool) -> indicatif::ProgressBar {
-    if quiet || !env::stderr_is_terminal() {
-        return indicatif::ProgressBar::hidden();
-    }
-    let bar = indicatif::ProgressBar::new(0);
-    if let Ok(style) =
-        indicatif::ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes} · {elapsed}")
-    {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn picture(

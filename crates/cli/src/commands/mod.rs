@@ -27,10 +27,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::agent::{Agent, Conversation};
+use crate::agent::{Agent, Conversation, Place};
 use crate::config::Config;
 use crate::env::Env;
 use crate::error::{CommandError, CommandResult};
+use crate::progress::Progress;
 use crate::{exit, output};
 
 /// Fold long conversations of coding agents, with every folded part within reach
@@ -97,6 +98,17 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Reads a conversation, with its progress where that takes long.
+    pub(crate) fn open(&self, place: &Place, window: Option<u64>) -> CommandResult<Conversation> {
+        let _shown = self.reading(place);
+        Conversation::open(place, window)
+    }
+
+    /// Shows that a file is read, for as long as what it returns lives.
+    pub(crate) fn reading(&self, place: &Place) -> Progress {
+        Progress::over(self.quiet, &place.path)
+    }
+
     /// Talks to the user, unless silence was asked for.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Context, Which};
-use crate::agent::{self, Conversation, Place};
+use crate::agent::{self, Place};
 use crate::error::{CommandError, CommandResult};
 use crate::journal::{Done, Journal, Size};
 use crate::output;
@@ -41,7 +41,7 @@ impl Args {
         if let Some(out) = &self.out {
             super::new_file(cx, out)?;
         }
-        let conversation = Conversation::open(&place, None)?;
+        let conversation = cx.open(&place, None)?;
         let writes = !self.dry_run && self.out.is_none();
         if writes && !self.live {
             conversation.refuse_live(&cx.env)?;
@@ -74,10 +74,7 @@ impl Args {
             return Ok(());
         }
         let measure = |place: &Place| -> CommandResult<Size> {
-            Ok(Conversation::open(place, None)?
-                .transcript()
-                .measure()
-                .into())
+            Ok(cx.open(place, None)?.transcript().measure().into())
         };
         if let Some(out) = &self.out {
             let written = ready.write_copy(out)?;

@@ -1,7 +1,7 @@
 //! `ctxfold undo`.
 
 use super::{Context, Which};
-use crate::agent::{self, Conversation};
+use crate::agent;
 use crate::error::CommandResult;
 use crate::journal::{Done, Journal, Size};
 use crate::output;
@@ -31,7 +31,7 @@ impl Args {
     pub(crate) fn run(self, cx: &Context) -> CommandResult {
         let place = agent::locate(&cx.env, self.which.session.as_deref(), self.which.agent)?;
         agent::refuse_packed(&place)?;
-        let conversation = Conversation::open(&place, None)?;
+        let conversation = cx.open(&place, None)?;
         if !self.live && !self.dry_run {
             conversation.refuse_live(&cx.env)?;
         }
@@ -58,10 +58,7 @@ impl Args {
             super::compact::write(cx, &journal, &conversation, ready, "undo", |id, w| {
                 Done::unmeasured(id, w.len_after, &w.sha256, before)
             })?;
-        let now: Size = Conversation::open(&place, None)?
-            .transcript()
-            .measure()
-            .into();
+        let now: Size = cx.open(&place, None)?.transcript().measure().into();
         if self.json {
             return output::json(&serde_json::json!({
                 "v": 1, "undone": true, "len_before": written.len_before, "len_after": written.len_after,

@@ -102,6 +102,7 @@ impl Args {
             }
             hits.len() < self.limit.get()
         };
+        let shown = cx.reading(&place);
         match place.agent {
             Agent::Claude => {
                 claude::folded(&place.path, &mut |f| visit(&f.address, &f.label, &f.text()))?;
@@ -110,6 +111,7 @@ impl Args {
                 visit(&f.address, &f.label, &f.text())
             })?,
         }
+        drop(shown);
         if self.json {
             return output::json(&serde_json::json!({ "v": 1, "hits": hits }));
         }

@@ -19,6 +19,7 @@ mod model;
 mod numbers;
 mod outputs;
 mod privacy;
+mod progress;
 mod refusals;
 mod shapes;
 mod words;
