@@ -28,7 +28,7 @@ fn shows_progress(lab: &Lab, arguments: &str) -> bool {
     );
     let name = format!("reading {SESSION}.jsonl");
     let drawn = |screen: &str| screen.contains(&name) || screen.contains("iB of ");
-    let screen = terminal.wait_until(Duration::from_secs(120), |screen| {
+    let screen = terminal.wait_until(Duration::from_mins(2), |screen| {
         drawn(screen) || screen.contains("it-2nded")
     });
     drawn(&screen.unwrap())
