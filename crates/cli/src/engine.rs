@@ -1,6 +1,8 @@
 //! From a conversation to a plan: the compactor asks, the Gemini client answers, and where the
 //! model fails the conversation is masked instead.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ctxfold_compactor as compactor;
@@ -16,7 +18,7 @@ use crate::config::Config;
 use crate::env::{self, Env};
 use crate::error::{CommandError, CommandResult};
 use crate::journal::Done;
-use crate::{config, interrupt, output};
+use crate::{config, files, interrupt, output};
 
 /// How a conversation is to be compacted.
 #[derive(Debug, Clone)]
@@ -91,7 +93,12 @@ pub(crate) struct Made {
     pub(crate) fallback: Option<String>,
     /// Secrets that were replaced in what was sent.
     pub(crate) secrets: usize,
+    /// Whether any text went to the model, answered or not.
+    pub(crate) sent: bool,
 }
+
+/// What every outcome says of a free key that was used.
+const FREE: &str = "free tier: the provider may read and train on what was sent";
 
 impl Made {
     /// The journal's line on a write that carried the plan out.
@@ -115,8 +122,9 @@ impl Made {
             ),
             None => compactor::outcome(&self.plan, self.usage),
         };
-        if self.usage.is_some() && wish.tier == "free" {
-            line.push_str(" · free tier: the provider may read and train on what was sent");
+        if self.sent && wish.tier == "free" {
+            line.push_str(" · ");
+            line.push_str(FREE);
         }
         line
     }
@@ -163,27 +171,70 @@ pub(crate) fn plan(
             usage: None,
             fallback: None,
             secrets: 0,
+            sent: false,
         });
     }
     let mut model = Model::new(env, config, wish)?;
+    if let Some(failed) = model.refusal()? {
+        return fall_back(transcript, wish, &model, failed);
+    }
+    if wish.tier == "free" && wish.progress {
+        tell_once(env);
+    }
     let failed = match ask(&mut model, transcript, wish)? {
         Ok(made) => return Ok(made),
         Err(failed) => failed,
     };
+    fall_back(transcript, wish, &model, failed)
+}
+
+/// Masks where the model failed, unless that is not wanted.
+fn fall_back(
+    transcript: &Transcript,
+    wish: &Wish,
+    model: &Model,
+    failed: String,
+) -> CommandResult<Made> {
+    let error = |hint: String| {
+        let error = CommandError::model(failed.clone()).hint(hint);
+        if !model.sent {
+            return error;
+        }
+        let error = error.after_sending();
+        match &*wish.tier {
+            "free" => error.hint(FREE),
+            _ => error,
+        }
+    };
     if !wish.fallback {
-        return Err(
-            CommandError::model(failed).hint("nothing was written; try again, or --fallback mask")
-        );
+        return Err(error(
+            "nothing was written; try again, or --fallback mask".to_owned(),
+        ));
     }
-    let plan = compactor::mask(transcript, &wish.mask).map_err(|refusal| {
-        CommandError::model(failed.clone()).hint(format!("masking instead: {refusal}"))
-    })?;
+    let plan = compactor::mask(transcript, &wish.mask)
+        .map_err(|refusal| error(format!("masking instead: {refusal}")))?;
     Ok(Made {
         plan,
         usage: model.usage(),
         fallback: Some(failed),
         secrets: model.secrets,
+        sent: model.sent,
     })
+}
+
+/// Says what a free key means before it is used for the first time, and remembers that it did.
+fn tell_once(env: &Env) {
+    let told = env.state_dir.join("free-tier-told");
+    if told.exists() {
+        return;
+    }
+    output::say(
+        "ctxfold: on Gemini's free tier Google may read and train on what is sent, which is most \
+         of the older conversation; if your key is paid: `ctxfold config set gemini.tier paid`",
+    );
+    // Where it cannot be remembered it is said again.
+    let _ = files::private_dir(&env.state_dir);
+    let _ = files::options().write(true).create_new(true).open(told);
 }
 
 /// Goes through the rounds of a job. The inner error is the model's and may be fallen back from.
@@ -223,6 +274,7 @@ fn ask(
         usage: model.usage(),
         fallback: None,
         secrets: model.secrets,
+        sent: model.sent,
     }))
 }
 
@@ -269,7 +321,14 @@ struct Model {
     used: Usage,
     calls: usize,
     secrets: usize,
+    sent: bool,
 }
+
+/// Models that were found listed, so that one process asks once for each.
+static LISTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// How long the list of models may take: it is a courtesy, and the conversation is what counts.
+const LISTING: Duration = Duration::from_secs(15);
 
 /// A Gemini client from the configuration.
 pub(crate) fn client(
@@ -316,7 +375,44 @@ impl Model {
             used: Usage::default(),
             calls: 0,
             secrets: 0,
+            sent: false,
         })
+    }
+
+    /// Why nothing should be sent at all: the model is not listed, the keys are no keys, nobody is
+    /// there. A list that fails in another way is no reason.
+    fn refusal(&self) -> CommandResult<Option<String>> {
+        use gemini::ErrorKind as K;
+        let model = &self.wish.model;
+        if LISTED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(model)
+        {
+            return Ok(None);
+        }
+        let checked = self.runtime.block_on(async {
+            tokio::select! {
+                checked = self.client.check_model(model) => Some(Some(checked)),
+                () = tokio::time::sleep(LISTING) => Some(None),
+                () = interrupt::asked() => None,
+            }
+        });
+        match checked {
+            None => Err(CommandError::interrupted()),
+            Some(Some(Ok(_))) => {
+                let mut listed = LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+                listed.insert(model.clone());
+                Ok(None)
+            }
+            Some(Some(Err(e))) if e.kind() == K::NoKey || e.kind() == K::Config => Err(e.into()),
+            Some(Some(Err(e))) => {
+                let is_unlisted = e.kind() == K::ModelUnknown && !e.suggestions().is_empty();
+                let is_hopeless = matches!(e.kind(), K::InvalidKey | K::Network);
+                Ok((is_unlisted || is_hopeless).then(|| e.to_string()))
+            }
+            Some(None) => Ok(None),
+        }
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -336,6 +432,7 @@ impl Model {
             );
             let request = self.request(request);
             let client = &self.client;
+            self.sent = true;
             let outcome = self.runtime.block_on(async {
                 let mut show = |progress: gemini::Progress| bar.update(progress.text_bytes);
                 tokio::select! {
@@ -345,6 +442,9 @@ impl Model {
             });
             bar.finish();
             match outcome {
+                None if self.wish.tier == "free" => {
+                    return Err(CommandError::interrupted().hint(FREE));
+                }
                 None => return Err(CommandError::interrupted()),
                 Some(Ok(answer)) => {
                     self.calls += 1;

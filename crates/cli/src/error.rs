@@ -11,6 +11,8 @@ pub(crate) struct CommandError {
     code: u8,
     message: String,
     hints: Vec<String>,
+    /// Whether text went to a model before.
+    sent: bool,
 }
 
 /// What an interruption says.
@@ -25,7 +27,19 @@ impl CommandError {
             code,
             message: message.into(),
             hints: Vec::new(),
+            sent: false,
         }
+    }
+
+    /// The same, after text went to a model.
+    #[must_use]
+    pub(crate) fn after_sending(self) -> CommandError {
+        CommandError { sent: true, ..self }
+    }
+
+    /// Whether text went to a model before it.
+    pub(crate) fn was_sent(&self) -> bool {
+        self.sent
     }
 
     /// The user or the input is at fault.

@@ -268,7 +268,7 @@ impl Visitor {
     ) -> CommandResult<Result<(Made, Wish), Refusal>> {
         let mut wish = Wish::of(&cx.config);
         wish.progress = !cx.quiet;
-        let mut fallback = None;
+        let (mut fallback, mut sent) = (None, false);
         if let Some(model) = cx.config.maybe("idle.model")
             && self.failed.is_none()
         {
@@ -286,6 +286,7 @@ impl Visitor {
                     if error.code() != exit::REFUSED {
                         self.failed = Some(reason.clone());
                     }
+                    sent = error.was_sent();
                     fallback = Some(reason);
                 }
             }
@@ -299,6 +300,7 @@ impl Visitor {
             usage: None,
             fallback,
             secrets: 0,
+            sent,
         };
         Ok(Ok((made, wish)))
     }

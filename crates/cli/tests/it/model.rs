@@ -39,6 +39,13 @@ fn telling_errors() -> Vec<GeminiTurn> {
     turns
 }
 
+/// A summary that is taken.
+fn summary() -> String {
+    let section =
+        |title: &&str| format!("## {title}\nNothing worth a word happened here at all.\n");
+    ctxfold_compactor::SECTIONS.iter().map(section).collect()
+}
+
 #[track_caller]
 fn assert_no_key(lab: &Lab, ran: &Ran) {
     let journal = fs::read_to_string(lab.state().join("journal.jsonl")).unwrap_or_default();
@@ -96,17 +103,85 @@ fn a_failed_summary_is_masked_and_one_line_says_why() {
     let arguments = ["compact", SESSION, "--mode", "summary"];
     let ran = lab.ran(&mut command(&lab, &gemini, &arguments)).done();
     assert_eq!(
-        ran.stderr.lines().next().unwrap(),
+        ran.stderr.lines().nth(1).unwrap(),
         "ctxfold: masked instead: all 2 keys failed: Gemini HTTP 429: quota (keys 1-2) · \
-         masked: 19 folded · 57% smaller"
+         masked: 19 folded · 57% smaller · free tier: the provider may read and train on what was \
+         sent"
     );
-    let all = gemini.log().all();
+    let all = gemini.log().conversations();
     let mut used: Vec<_> = all
         .iter()
         .filter_map(|r| r.header("x-goog-api-key"))
         .collect();
     used.dedup();
     assert_eq!(used.join(","), KEYS, "each key once, in order");
+}
+
+/// The conversation must not go to a server that has no such model.
+#[test]
+fn a_model_that_is_not_listed_is_refused_before_anything_is_sent() {
+    let (gemini, lab) = (MockGemini::start(), Lab::new());
+    let wrong = ["compact", SESSION, "--model", "gemini-3.5-flash-lit"];
+    let none = [&wrong[..], &["--mode", "summary", "--fallback", "none"]].concat();
+    let before = lab.bytes();
+    let failed = lab.ran(&mut command(&lab, &gemini, &none));
+    assert_eq!(failed.code, 4, "{failed:?}");
+    let reason = "unknown model gemini-3.5-flash-lit; the closest are gemini-3.5-flash-lite and";
+    assert!(failed.stderr.contains(reason), "{failed:?}");
+    assert!(!failed.stderr.contains("free tier"), "{failed:?}");
+    assert!(lab.bytes() == before);
+
+    let masked = [&wrong[..], &["--mode", "prune"]].concat();
+    let masked = lab.ran(&mut command(&lab, &gemini, &masked)).done();
+    assert!(
+        masked.stderr.contains(&format!("masked instead: {reason}")),
+        "{masked:?}"
+    );
+    assert!(!masked.stderr.contains("free tier"), "{masked:?}");
+    assert_eq!(gemini.log().conversations().len(), 0, "nothing was sent");
+    assert_eq!(gemini.log().all().len(), 2, "the list was asked for");
+}
+
+/// Some servers in between have no list; the model is asked all the same, and once.
+#[test]
+fn a_list_without_models_stops_nothing() {
+    let (gemini, lab) = (MockGemini::start(), Lab::new());
+    gemini.set_models(Vec::new());
+    gemini.next(GeminiTurn::text(&summary()));
+    let arguments = ["compact", SESSION, "--mode", "summary"];
+    lab.ran(&mut command(&lab, &gemini, &arguments)).done();
+    assert_eq!(gemini.log().conversations().len(), 1);
+}
+
+#[test]
+fn a_free_key_is_warned_of_once_and_told_of_each_time() {
+    let (gemini, lab) = (MockGemini::start(), Lab::new());
+    let none = [
+        "compact",
+        SESSION,
+        "--mode",
+        "summary",
+        "--fallback",
+        "none",
+    ];
+    let run = |more: &[&str]| {
+        gemini.next(GeminiTurn::error(400, "INVALID_ARGUMENT", "no"));
+        let arguments = [&none[..], more].concat();
+        let ran = lab.ran(&mut command(&lab, &gemini, &arguments));
+        assert_eq!(ran.code, 4, "{ran:?}");
+        ran.stderr
+    };
+    let warned = |text: &str| text.contains("ctxfold config set gemini.tier paid");
+    let told = |text: &str| text.contains("free tier: the provider may read");
+    let first = run(&[]);
+    assert!(warned(&first) && told(&first), "{first}");
+    let second = run(&[]);
+    assert!(!warned(&second) && told(&second), "{second}");
+    lab.ctxfold(&["config", "set", "gemini.tier", "paid"])
+        .done();
+    fs::remove_file(lab.state().join("free-tier-told")).unwrap();
+    let paid = run(&[]);
+    assert!(!warned(&paid) && !told(&paid), "{paid}");
 }
 
 #[test]
@@ -163,7 +238,13 @@ fn ctrl_c_while_the_model_thinks() {
     gate.open();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert_eq!(said, "ctxfold: interrupted; nothing was written\n");
+    let said = said.split_once('\n').unwrap().1;
+    assert_eq!(
+        said,
+        "ctxfold: interrupted; nothing was written\n  hint: free tier: the provider may read and \
+         train on what was sent\n"
+    );
     assert!(output.stdout.is_empty() && lab.bytes() == before);
-    assert!(!lab.state().exists(), "no write was announced");
+    let journal = lab.state().join("journal.jsonl");
+    assert!(!journal.exists(), "no write was announced");
 }
