@@ -334,6 +334,18 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
+    /// What a user gets who answers nothing must be there to be had.
+    #[test]
+    fn the_default_dependency_is_this_repository() {
+        let questions = fs::read_to_string(root().join("template/cargo-generate.toml")).unwrap();
+        let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec();
+        let packages = metadata.unwrap().packages;
+        let hook = packages.iter().find(|p| p.name.as_str() == "ctxfold-hook");
+        let repository = hook.and_then(|p| p.repository.clone()).unwrap();
+        let default = format!("default = \"{{ git = '{repository}' }}\"");
+        assert!(questions.contains(&default), "{default}\n{questions}");
+    }
+
     #[test]
     fn every_host_event_and_licence_is_chosen_alone_somewhere() {
         for host in ["claude", "codex", "gemini"] {
