@@ -129,6 +129,66 @@ fn prune_is_sent_as_planned(version: &str) {
     assert_same(&back.pieces[..before.pieces.len()], &before.pieces);
 }
 
+/// Prunes the session: calls whose label has one of these parts are dropped, all others stay.
+#[track_caller]
+fn prune(lab: &Lab, drops: &[&str], arguments: &[&str]) -> Value {
+    let dry = ["compact", SESSION, "--mode", "prune", "--dry-run", "--json"];
+    let dry = lab.ctxfold(&[&dry, arguments].concat()).json();
+    let request = &dry["requests"][0];
+    let drops: Vec<String> = drops.iter().map(|part| id_of(request, part)).collect();
+    let text = request["text"].as_str().unwrap();
+    let (_, ids) = text.rsplit_once("each once: ").unwrap();
+    let ids = ids.lines().next().unwrap();
+    let decisions: Vec<_> = ids
+        .split(", ")
+        .map(|id| {
+            let is_dropped = drops.iter().any(|drop| drop == id);
+            json!({"id": id, "action": if is_dropped { "drop" } else { "keep" }})
+        })
+        .collect();
+    let answer = json!({ "decisions": decisions }).to_string();
+    lab.gemini.next(GeminiTurn::text(&answer));
+    lab.compact(&[&["--mode", "prune"], arguments].concat())
+}
+
+/// The dropped calls stand beside thinking, which stays; the live client's next turn hangs on the
+/// old end; and a second prune takes from what the first one left.
+fn a_prune_survives_a_live_writer_and_a_second_prune(version: &str) {
+    let client = require_client!(claude, version);
+    let lab = Lab::empty(&client);
+    let mut live = lab.live_session();
+    let before = lab.probe();
+    let thinking = |wire: &Wire| wire.pieces.iter().filter(|p| p.is("thinking")).count();
+    let plan = prune(&lab, &["PAR-A", "PAR-B"], &["--live"]);
+    live.say("LIVE: go on");
+    lab.wait_for_text("to: LIVE: go on");
+    drop(live);
+    let mut sent = Wire::of(lab.resume("PROBE").messages());
+    let end = sent.pieces.len();
+    let turn: Vec<String> = sent.pieces[end - 3..]
+        .iter()
+        .map(|piece| piece.text().to_owned())
+        .collect();
+    assert_eq!(
+        (turn[0].as_str(), turn[2].as_str()),
+        ("LIVE: go on", "PROBE")
+    );
+    assert!(turn[1].contains("to: LIVE: go on"), "{turn:?}");
+    sent.pieces.drain(end - 3..end - 1);
+    sent.assert_planned(&before, &plan);
+    assert_eq!(thinking(&sent), thinking(&before));
+
+    let before = lab.probe();
+    let plan = prune(&lab, &["PAR-C", "ALONE", "notes.txt"], &[]);
+    let sent = Wire::of(lab.resume("PROBE").messages());
+    sent.assert_planned(&before, &plan);
+    assert_eq!(thinking(&sent), thinking(&before));
+    for mark in ["PAR-A-42", "PAR-B-42", "PAR-C-42"] {
+        assert_eq!(sent.holds(mark), 0, "{mark}");
+    }
+    assert_eq!(sent.prompts()[..7], PROMPTS);
+}
+
 /// Bytes that a plan says it saves.
 fn shrink(plan: &Value) -> f64 {
     plan["before"]["bytes"].as_f64().unwrap() - plan["after"]["bytes"].as_f64().unwrap()
@@ -275,6 +335,7 @@ fn drain(lab: &Lab) {
 
 on_each_version!(
     prune_is_sent_as_planned,
+    a_prune_survives_a_live_writer_and_a_second_prune,
     a_summary_is_sent_as_planned_and_merged_and_survives_a_live_writer,
     a_hostile_model_changes_nothing_and_masking_loses_nothing,
 );
