@@ -348,7 +348,7 @@ pub(crate) fn client(
         builder = builder.base_url(url);
     }
     let proxy = env::var("HTTPS_PROXY").or_else(|| env::var("https_proxy"));
-    if let Some(url) = config.maybe("gemini.proxy").or(proxy.as_deref()) {
+    if let Some(url) = proxy.as_deref().or_else(|| config.maybe("gemini.proxy")) {
         builder = builder.proxy(url);
     }
     if let Some(hosts) = env::var("NO_PROXY").or_else(|| env::var("no_proxy")) {

@@ -95,6 +95,18 @@ pub fn report_missing(name: &str, version: &str) {
     }
 }
 
+/// Says on standard error that a test, or a part of one, did not run, and why.
+///
+/// # Panics
+///
+/// Where nothing may be left out: `CI=true` or `CTXFOLD_REQUIRE_CLIENTS=1`.
+pub fn report_not_run(why: &str) {
+    let current = std::thread::current();
+    let test = current.name().unwrap_or("a test");
+    assert!(!required(), "{test}: {why}");
+    drop(writeln!(std::io::stderr(), "NOT RUN: {test}: {why}"));
+}
+
 /// What to say about a missing client: a report where the test may be left, else a failure.
 fn missing(test: &str, name: &str, version: &str, required: bool) -> Result<String, String> {
     let text = format!("{test}: {name} {version} is not installed; run `cargo xtask clients`");

@@ -37,6 +37,7 @@ mod app_server;
 mod claude;
 pub mod clients;
 mod codex;
+pub mod disk;
 mod gemini;
 mod gemini_cli;
 pub mod generate;

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MESSAGES")]
     keep: Option<usize>,
 
-    /// How small it should get: 40% of the window, or tokens such as 60k
+    /// How small masking should get: 40% of the window, or tokens such as 60k
     #[arg(long, value_name = "SIZE", value_parser = engine::goal)]
     to: Option<ctxfold_compactor::Goal>,
 
@@ -199,6 +199,12 @@ impl Args {
             wish.mask.max_output = bytes;
         }
         wish.mask.aggressive = self.aggressive;
+        if self.to.is_some() && wish.mode != Mode::Mask {
+            return Err(CommandError::usage(format!(
+                "--to says how far masking goes; {} has no goal",
+                wish.mode.name()
+            )));
+        }
         wish.mask.goal = self.to;
         wish.mask.rules = rule_set(wish.mask.rules, &self.rule)?;
         wish.instructions.clone_from(&self.instructions);

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ctxfold_test_support::clients::report_not_run;
+use ctxfold_test_support::disk::with_small_disk;
 use ctxfold_test_support::{Gate, GeminiTurn, MockGemini};
 use serde_json::json;
 
@@ -121,7 +122,9 @@ fn a_file_that_cannot_be_written() {
         (&["chmod", "400", file], &["chmod", "600", file])
     };
     if !succeeds(lock) {
-        eprintln!("NOT RUN: an unwritable file: {lock:?} is not possible here");
+        report_not_run(&format!(
+            "an unwritable file: {lock:?} is not possible here"
+        ));
         return;
     }
     let before = lab.bytes();
@@ -132,42 +135,29 @@ fn a_file_that_cannot_be_written() {
     assert!(lab.bytes() == before);
 }
 
-/// A file system with room for one file and not for what is to be appended.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn new(folder: &Path, bytes: usize) -> Option<SmallDisk> {
-        fs::create_dir_all(folder).unwrap();
-        let (size, at) = (format!("size={bytes}"), folder.to_str().unwrap());
-        succeeds(&["mount", "-t", "tmpfs", "-o", &size, "tmpfs", at])
-            .then(|| SmallDisk(folder.to_path_buf()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        succeeds(&["umount", self.0.to_str().unwrap()]);
-    }
-}
-
 #[test]
 fn a_full_disk_under_the_session() {
     let lab = Lab::new();
     let bytes = lab.bytes();
     let room = bytes.len().next_multiple_of(4096);
-    let Some(disk) = SmallDisk::new(&lab.home().join("small"), room) else {
-        eprintln!("NOT RUN: a full disk: no file system can be mounted here");
+    let script = format!(
+        r#"cp "{file}" "$DISK/{SESSION}.jsonl" || exit 112
+           "$PROGRAM" compact "$DISK/{SESSION}.jsonl"; code=$?
+           cmp "{file}" "$DISK/{SESSION}.jsonl" || exit 113
+           exit $code"#,
+        file = lab.file().display()
+    );
+    let Some(ran) = with_small_disk(&lab.command(&[]), &lab.home().join("small"), room, &script)
+    else {
         return;
     };
-    let file = disk.0.join(format!("{SESSION}.jsonl"));
-    fs::write(&file, &bytes).unwrap();
-    let ran = lab.ctxfold(&["compact", file.to_str().unwrap()]);
-    assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(ran.stderr.contains("make room"), "{ran:?}");
-    assert!(
-        fs::read(&file).unwrap() == bytes,
-        "a part that was written is taken back"
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(
+        ran.status.code(),
+        Some(3),
+        "a part that was written is taken back: {ran:?}"
     );
+    assert!(said.contains("make room"), "{said}");
     let journal = fs::read_to_string(lab.state().join("journal.jsonl")).unwrap();
     assert!(journal.contains(r#""kind":"failed""#), "{journal}");
 }
@@ -175,12 +165,19 @@ fn a_full_disk_under_the_session() {
 #[test]
 fn a_full_disk_under_the_journal() {
     let lab = Lab::new();
-    let Some(disk) = SmallDisk::new(&lab.home().join("state"), 4096) else {
-        eprintln!("NOT RUN: a full disk: no file system can be mounted here");
+    let before = lab.bytes();
+    let script = format!(
+        r#"head -c 4096 /dev/zero > "$DISK/filler"
+           exec "$PROGRAM" compact {SESSION}"#
+    );
+    let state = lab.home().join("state");
+    let Some(ran) = with_small_disk(&lab.command(&[]), &state, 4096, &script) else {
         return;
     };
-    fs::write(disk.0.join("filler"), vec![b'x'; 4096]).unwrap();
-    lab.refused(3, &["compact", SESSION], "the session is as it was");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(3), "{said}");
+    assert!(said.contains("the session is as it was"), "{said}");
+    assert!(lab.bytes() == before, "a refusal changes nothing");
 }
 
 #[test]
@@ -198,4 +195,21 @@ fn a_copy_is_never_written_over_a_file() {
     let ran = lab.ctxfold(&["compact", SESSION, "--out", there.to_str().unwrap()]);
     assert_ne!(ran.code, 0, "{ran:?}");
     assert_eq!(fs::read_to_string(&there).unwrap(), "mine\n");
+}
+
+#[test]
+fn a_goal_that_a_mode_would_not_heed_is_an_error() {
+    let lab = Lab::new();
+    for mode in ["summary", "prune"] {
+        let words = [
+            "compact",
+            SESSION,
+            "--mode",
+            mode,
+            "--to",
+            "40%",
+            "--dry-run",
+        ];
+        lab.refused(2, &words, "how far masking goes");
+    }
 }

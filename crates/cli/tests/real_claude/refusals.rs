@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ctxfold_test_support::clients::report_not_run;
+use ctxfold_test_support::disk::with_small_disk;
 use ctxfold_test_support::{Gate, GeminiTurn, require_client};
 use serde_json::json;
 
@@ -131,7 +132,6 @@ fn ctxfold_summary() -> String {
 }
 
 /// As root a file's mode stops nobody; an immutable file does.
-#[expect(clippy::print_stderr, reason = "says that a part did not run")]
 fn the_file_cannot_be_written(lab: &Lab) {
     let path = lab.file();
     let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
@@ -142,7 +142,9 @@ fn the_file_cannot_be_written(lab: &Lab) {
         (&["chmod", "400", file], &["chmod", "600", file])
     };
     if !succeeds(lock) {
-        eprintln!("NOT RUN: an unwritable file: {lock:?} is not possible here");
+        report_not_run(&format!(
+            "an unwritable file: {lock:?} is not possible here"
+        ));
         return;
     }
     let before = lab.bytes();
@@ -160,49 +162,27 @@ fn succeeds(words: &[&str]) -> bool {
         .is_ok_and(|o| o.status.success())
 }
 
-/// A file system with room for the session and not for what is to be appended.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn new(folder: &Path, bytes: usize) -> Option<SmallDisk> {
-        fs::create_dir_all(folder).unwrap();
-        let size = format!("size={bytes}");
-        let mount = [
-            "mount",
-            "-t",
-            "tmpfs",
-            "-o",
-            &size,
-            "tmpfs",
-            folder.to_str().unwrap(),
-        ];
-        succeeds(&mount).then(|| SmallDisk(folder.to_path_buf()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        succeeds(&["umount", self.0.to_str().unwrap()]);
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "says that a part did not run")]
 fn the_disk_is_full(lab: &Lab) {
     let bytes = lab.bytes();
     let room = bytes.len().next_multiple_of(4096);
-    let Some(disk) = SmallDisk::new(&lab.home.home().join("small"), room) else {
-        eprintln!("NOT RUN: a full disk: no file system can be mounted here");
+    let script = format!(
+        r#"cp "{file}" "$DISK/{SESSION}.jsonl" || exit 112
+           "$PROGRAM" compact "$DISK/{SESSION}.jsonl"; code=$?
+           cmp "{file}" "$DISK/{SESSION}.jsonl" || exit 113
+           exit $code"#,
+        file = lab.file().display()
+    );
+    let folder = lab.home.home().join("small");
+    let Some(ran) = with_small_disk(&lab.command(&[]), &folder, room, &script) else {
         return;
     };
-    let file = disk.0.join(format!("{SESSION}.jsonl"));
-    fs::write(&file, &bytes).unwrap();
-    let ran = lab.ctxfold(&["compact", file.to_str().unwrap()]);
-    assert_eq!(ran.code, 3, "{ran:?}");
-    assert!(ran.stderr.contains("make room"), "{ran:?}");
-    assert!(
-        fs::read(&file).unwrap() == bytes,
-        "a part that was written is taken back"
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(
+        ran.status.code(),
+        Some(3),
+        "a part that was written is taken back: {ran:?}"
     );
+    assert!(said.contains("make room"), "{said}");
     assert!(lab.journal().contains(r#""kind":"failed""#));
 }
 
