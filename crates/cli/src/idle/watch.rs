@@ -103,10 +103,10 @@ fn wait(receiver: &Receiver<Wake>, soonest: Instant, due: Instant) -> std::ops::
     }
 }
 
-/// What the system tells of the agents' folders.
+/// What the system tells of the agents' folders and of our settings.
 struct Files {
     watcher: Option<RecommendedWatcher>,
-    folders: [PathBuf; 2],
+    folders: [PathBuf; 3],
 }
 
 impl Files {
@@ -114,11 +114,12 @@ impl Files {
         let folders = [
             cx.env.claude_root.join("projects"),
             cx.env.codex_home.join("sessions"),
+            cx.env.config_file.clone(),
         ];
         let (sender, wanted) = (sender.clone(), folders.clone());
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             let matters = |event: notify::Event| {
-                // Above a folder that is not there, only its making matters.
+                // Above what is a file or not there, only it matters.
                 let is_ours = |path: &PathBuf| {
                     let mut folders = wanted.iter();
                     folders.any(|f| path.starts_with(f) || f.starts_with(path))
@@ -136,8 +137,8 @@ impl Files {
         }
     }
 
-    /// Asks to be told of every change under the folders, and where one is not there, of its
-    /// making. `false` where the system does not tell of all.
+    /// Asks to be told of every change under the folders, of the settings' file, and where one is
+    /// not there, of its making. `false` where the system does not tell of all.
     fn arm(&mut self) -> bool {
         let Some(watcher) = &mut self.watcher else {
             return false;

@@ -138,7 +138,7 @@ fn a_watch_goes_on() {
     use std::process::Stdio;
 
     let lab = Lab::empty();
-    let mut command = lab.command(&["idle", "watch", "--every", "1", "--passes", "3"]);
+    let mut command = lab.command(&["idle", "watch", "--every", "1", "--passes", "2"]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
