@@ -52,10 +52,13 @@ struct Context {
 }
 
 /// How the line looks.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Look {
     /// Whether to use colours. They are for a person: `NO_COLOR` switches them off.
     pub colour: bool,
+    /// What a million tokens cost that are sent anew, where the user gave it: a cold conversation
+    /// then says what its next request costs.
+    pub price: Option<f64>,
     /// The most columns, when there is a limit.
     pub width: Option<usize>,
     /// Whether tokens stand behind the percentage: when the limit is known, always, or never.
@@ -236,7 +239,8 @@ fn layout(
     append(&mut runs, last);
     if let Some(cache) = input.cache.filter(|_| left_out < 1) {
         runs.push(plain(" │ ".into()));
-        runs.push(cache_run(cache, now));
+        let tokens = fill.and_then(|fill| fill.bridge.tokens).map(|t| t.used);
+        runs.push(cache_run(cache, tokens, look.price, now));
     }
     runs
 }
@@ -279,7 +283,8 @@ fn short(tokens: u64) -> String {
     }
 }
 
-fn cache_run(cache: Cache, now: u64) -> Run {
+/// Whether the next request finds the cache; where it does not, what it sends anew.
+fn cache_run(cache: Cache, tokens: Option<u64>, price: Option<f64>, now: u64) -> Run {
     let left = cache.expires_at.map(|at| at.saturating_sub(now));
     match (cache.warm, left) {
         (true, Some(left)) if left >= 60 => Run {
@@ -294,10 +299,16 @@ fn cache_run(cache: Cache, now: u64) -> Run {
             colour: GREEN,
             text: "cache warm".into(),
         },
-        _ => Run {
-            colour: DIM,
-            text: "cache cold".into(),
-        },
+        _ => {
+            let next = tokens.map_or_else(String::new, |n| format!(", next {}", short(n)));
+            let cost = tokens.zip(price).map_or_else(String::new, |(n, price)| {
+                format!(" ({:.2})", n as f64 * price / 1e6)
+            });
+            Run {
+                colour: DIM,
+                text: format!("cache cold{next}{cost}"),
+            }
+        }
     }
 }
 
@@ -404,7 +415,14 @@ mod tests {
             "Opus 5.5 │ a-rather-long-project-name │ main 💀 ████████░░ 83% (138k/167k) │ cache warm 4m"
         );
         assert!(line(&look, 1230).ends_with("cache warm 40s"));
-        assert!(line(&look, 1270).ends_with("cache cold"));
+        // What was cached has to be sent anew; what that costs is the user's to say.
+        assert!(line(&look, 1270).ends_with("cache cold, next 138k"));
+        let priced = Look {
+            price: Some(6.25),
+            ..look
+        };
+        assert!(line(&priced, 1270).ends_with("cache cold, next 138k (0.86)"));
+        assert!(line(&priced, 1000).ends_with("cache warm 4m"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use ctxfold_session_claude as claude;
 use super::hook::{flag, seconds};
 use crate::config::Config;
 use crate::env::{self, Env};
-use crate::watch;
+use crate::{idle, watch};
 
 /// Draw Claude Code's status line: model, folder, branch, fill of the context, prompt cache
 ///
@@ -103,6 +103,11 @@ impl Args {
         let fill = self.measure(&env, &mut input, &folder, now);
         let look = Look {
             colour: env::var("NO_COLOR").is_none(),
+            price: input
+                .cache
+                .filter(|cache| !cache.warm || cache.expires_at.is_some_and(|at| at <= now))
+                .and_then(|_| idle::price(&Config::read(&env).ok()?))
+                .map(|price| price.uncached),
             width: self.width(),
             tokens: Show::from(planning.tokens),
             meter_first: planning.meter_first,
