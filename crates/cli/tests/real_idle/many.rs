@@ -20,7 +20,7 @@ use crate::old::make_old;
 
 const SESSIONS: usize = 400;
 const THREADS: usize = 100;
-const KILLS: u64 = 10;
+const KILLS: usize = 10;
 
 /// Where a conversation is in its life, by its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -213,29 +213,49 @@ fn a_pass_that_is_killed_again_and_again_leaves_every_conversation_whole() {
         .map(|(p, _)| fs::read(p).unwrap())
         .collect();
 
-    // Other points in each run of the test.
+    // Other points in each run of the test. A kill counts where it ended a pass in the middle: some
+    // were compacted already, and work is left.
     let mut seed = u64::from(std::process::id()) | 1;
+    let done = || {
+        many.files
+            .iter()
+            .filter(|(p, _)| compactions(p) > 0)
+            .count()
+    };
+    let cold = many.files.iter().filter(|(_, kind)| *kind == Kind::Cold);
+    let cold = cold.count();
+    let (mut in_the_middle, mut killed) = (0, 0);
     for _ in 0..KILLS {
+        if killed + cold / KILLS > cold {
+            break;
+        }
         let mut child = command(&many.env, &many.claude.project(), &["idle", "run"])
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        wait(Duration::from_millis(50 + (seed >> 33) % 4000));
+        // Somewhere behind its first write, well before the last pass has nothing to do.
+        let more = 1 + (seed >> 33) as usize % (cold / (2 * KILLS));
+        let begun = poll(Duration::from_mins(1), || {
+            (done() >= killed + more).then_some(())
+        });
+        assert!(begun.is_some(), "a pass did nothing");
+        let was_running = child.try_wait().unwrap().is_none();
         drop(child.kill());
         child.wait().unwrap();
+        killed = done();
+        in_the_middle += usize::from(was_running && killed < cold);
     }
-    let killed = many
-        .files
-        .iter()
-        .filter(|(p, _)| compactions(p) > 0)
-        .count();
+    assert!(
+        in_the_middle >= 5,
+        "{in_the_middle} of {KILLS} kills were in the middle"
+    );
     let begun = Instant::now();
     let last = many.run(&["idle", "run"]).done();
     let took = begun.elapsed();
     last.says(" 0 failed");
     eprintln!(
-        "{killed} compacted by the killed runs; then {took:?}: {}",
+        "{killed} compacted by the killed runs, {in_the_middle} of them in the middle; then {took:?}: {}",
         last.stderr.lines().last().unwrap()
     );
 

@@ -279,13 +279,13 @@ fn the_fill_is_read_from_the_end_with_its_time() {
         };
         // The newest line that counts or compacts, by a reading of the whole file.
         let text = fs::read_to_string(&path).unwrap();
-        let lines = text.lines().filter_map(|line| {
+        let mut lines = text.lines().filter_map(|line| {
             let line: Value = serde_json::from_str(line).ok()?;
             let counts = line["payload"]["type"] == "token_count"
                 && !line["payload"]["info"]["last_token_usage"].is_null();
             (counts || line["type"] == "compacted").then(|| line["timestamp"].clone())
         });
-        let newest = lines.last().and_then(|at| {
+        let newest = lines.next_back().and_then(|at| {
             let at: jiff::Timestamp = at.as_str()?.parse().ok()?;
             Some(at.as_millisecond())
         });
