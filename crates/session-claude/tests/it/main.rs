@@ -5,6 +5,7 @@ mod check;
 mod lines;
 mod repair;
 mod scan;
+mod segment;
 mod session;
 mod store;
 mod tail;
