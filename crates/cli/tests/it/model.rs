@@ -248,3 +248,21 @@ fn ctrl_c_while_the_model_thinks() {
     let journal = lab.state().join("journal.jsonl");
     assert!(!journal.exists(), "no write was announced");
 }
+
+#[test]
+fn a_proxy_of_the_environment_beats_the_files() {
+    let (gemini, lab) = (MockGemini::start(), Lab::new());
+    let set = ["config", "set", "gemini.proxy", "http://127.0.0.1:9"];
+    lab.ctxfold(&set).done();
+    let mut command = lab.command(&["models"]);
+    command
+        .env("CTXFOLD_GEMINI_BASE_URL", "http://gemini.test")
+        .env("CTXFOLD_GEMINI_API_KEY", "AIzaPlanted")
+        .env("HTTPS_PROXY", gemini.url());
+    let listed = lab.ran(&mut command).done();
+    assert!(
+        listed.stdout.contains("gemini-3.5-flash-lite"),
+        "{listed:?}"
+    );
+    assert_eq!(gemini.log().all().len(), 1);
+}
