@@ -573,6 +573,11 @@ pub(crate) const REPORTS: &[Report] = &[
             ("report.left_alone[].agent", "string", "`claude` or `codex`"),
             ("report.left_alone[].path", "string", "the file"),
             ("report.left_alone[].says", "string", "why"),
+            (
+                "report.interrupted",
+                "bool",
+                "Ctrl-C ended it before everything was visited; the exit code is 4 then",
+            ),
             ("report.waiting", "number", "left for the next visit"),
         ],
     },
