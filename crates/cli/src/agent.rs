@@ -116,16 +116,23 @@ pub(crate) fn locate(env: &Env, what: Option<&str>, agent: Option<Agent>) -> Com
         (Some(Err(e)), Some(Err(other))) if e.is_not_found() && !other.is_not_found() => {
             Err(other.into())
         }
-        (Some(Err(e)), Some(Err(_))) if e.is_not_found() => Err(CommandError::input(format!(
-            "{what} names neither a session under {} nor a thread under {}",
-            env.show(&env.claude_root),
-            env.show(&env.codex_home)
-        ))
-        .hint("`ctxfold list --all` shows the sessions there are")),
+        (Some(Err(e)), Some(Err(_))) if e.is_not_found() && is_word(what) => {
+            Err(CommandError::input(format!(
+                "{what:?} names neither a session under {} nor a thread under {}",
+                env.show(&env.claude_root),
+                env.show(&env.codex_home)
+            ))
+            .hint("`ctxfold list --all` shows the sessions there are"))
+        }
         (Some(Err(e)), _) => Err(e.into()),
         (None, Some(Err(e))) => Err(e.into()),
         (None, None) => newest(env, agent),
     }
+}
+
+/// Whether it can be no path.
+fn is_word(what: &str) -> bool {
+    !what.contains(['/', '\\']) && Path::new(what).extension().is_none()
 }
 
 /// Refuses what is not even read in order to be written.

@@ -576,7 +576,7 @@ pub(crate) const REPORTS: &[Report] = &[
             (
                 "report.interrupted",
                 "bool",
-                "Ctrl-C ended it before everything was visited; the exit code is 4 then",
+                "whether Ctrl-C ended it before everything was visited; the exit code is 4 then",
             ),
             ("report.waiting", "number", "left for the next visit"),
         ],
