@@ -313,34 +313,35 @@ fn a_pass_that_is_killed_again_and_again_leaves_every_conversation_whole() {
     }
     assert_eq!(many.gemini.log().all().len(), 0);
 
-    // The clients themselves read them.
-    for number in [0, SESSIONS / 2, SESSIONS - 4] {
-        many.anthropic.log().take();
-        many.claude
-            .prompt("GO-ON")
-            .resume(&session_id(number))
-            .run()
-            .success();
-        let requests = many.anthropic.log().conversations();
-        assert_eq!(requests.len(), 1);
-        assert!(requests[0].holds("GO-ON"));
-        assert!(requests[0].bytes < before[number].len(), "{number}");
-    }
-    for number in [0, THREADS / 2, THREADS - 4] {
-        many.responses.log().take();
-        many.codex
-            .prompt("GO-ON")
-            .resume(&thread_id(number))
-            .run()
-            .success();
-        let requests = many.responses.log().conversations();
-        assert_eq!(requests.len(), 1);
-        assert!(requests[0].holds("GO-ON"));
-        assert!(
-            requests[0].bytes < before[SESSIONS + number].len(),
-            "{number}"
-        );
-    }
+    // The clients themselves read them: one in six, both at a time.
+    let sample = |most: usize| (0..most).filter(|n| n % 6 == 0 && kind(*n) == Kind::Cold);
+    let check = |requests: &[ctxfold_test_support::Recorded], before: usize, id: &str| {
+        assert_eq!(requests.len(), 1, "{id}");
+        assert!(requests[0].holds("GO-ON"), "{id}");
+        assert!(requests[0].bytes < before, "{id}");
+    };
+    let resumed = std::thread::scope(|scope| {
+        let threads = scope.spawn(|| {
+            for number in sample(THREADS) {
+                let id = thread_id(number);
+                many.responses.log().take();
+                many.codex.prompt("GO-ON").resume(&id).run().success();
+                let requests = many.responses.log().conversations();
+                check(&requests, before[SESSIONS + number].len(), &id);
+            }
+            sample(THREADS).count()
+        });
+        for number in sample(SESSIONS) {
+            let id = session_id(number);
+            many.anthropic.log().take();
+            many.claude.prompt("GO-ON").resume(&id).run().success();
+            let requests = many.anthropic.log().conversations();
+            check(&requests, before[number].len(), &id);
+        }
+        sample(SESSIONS).count() + threads.join().unwrap()
+    });
+    eprintln!("{resumed} of them resumed by the clients");
+    assert!(resumed >= 60);
 }
 
 fn codex_store(many: &Many) -> codex::Store {
