@@ -321,6 +321,7 @@ fn compactions(probe: &Probe, tree: &Tree<'_>, out: &mut Vec<Finding>) {
             out.push(at(Finding::new(Code::AnchorMissing, message), kept.place));
         }
     }
+    repeated(probe, out);
     let last = probe.boundaries.last().map_or(0, |p| p.offset);
     let newest = probe.leaves.iter().rev().find(|(_, p)| p.offset >= last);
     if let Some((leaf, place)) = newest
@@ -328,6 +329,32 @@ fn compactions(probe: &Probe, tree: &Tree<'_>, out: &mut Vec<Finding>) {
     {
         let message = "the newest last-prompt row names a row of a sub-agent";
         out.push(at(Finding::new(Code::SidechainLeaf, message), *place));
+    }
+}
+
+/// Messages that a compaction repeats in rows that it made anew and does not list.
+fn repeated(probe: &Probe, out: &mut Vec<Finding>) {
+    let Some(first) = probe.boundaries.first() else {
+        return;
+    };
+    let listed: HashSet<u128> = probe.kept.iter().flat_map(|k| &k.rows).copied().collect();
+    let mut before: HashMap<u128, (&Link, HashSet<u128>)> = HashMap::new();
+    let mut told = HashSet::new();
+    let answers = probe.links.iter().filter(|l| l.kind == Kind::Answer);
+    for link in answers.filter(|l| l.message != 0 && !l.sidechain) {
+        if link.place.offset < first.offset {
+            let (_, rows) = before.entry(link.message).or_insert((link, HashSet::new()));
+            rows.insert(link.uuid);
+        } else if let Some((old, rows)) = before.get(&link.message)
+            && !rows.contains(&link.uuid)
+            && !listed.contains(&link.uuid)
+            && told.len() < MOST_FINDINGS
+            && told.insert(link.message)
+        {
+            let line = old.place.line.unwrap_or(0);
+            let message = format!("a message that stands in line {line} too, before a compaction");
+            out.push(at(Finding::new(Code::RepeatedMessage, message), link.place));
+        }
     }
 }
 
@@ -342,6 +369,14 @@ fn live(path: &Path, out: &mut Vec<Finding>) {
             let message = "the row from which the client resumes has no timestamp";
             out.push(Finding::new(Code::LeafWithoutTimestamp, message).at(None, row.offset));
         }
+    }
+    if let Some(boundary) = session.live.boundary
+        && !session.chain.rows.is_empty()
+        && !session.chain.rows.contains(&boundary)
+    {
+        let message = "the conversation goes on from a row before this compaction";
+        let offset = session.live.rows[boundary].offset;
+        out.push(Finding::new(Code::CompactionBypassed, message).at(None, offset));
     }
     let transcript = session.transcript();
     let mut plan = Plan::keep_all(transcript, Mode::Mask);

@@ -107,6 +107,18 @@ pub fn explain(code: Code) -> &'static str {
              the kept tail. Writing a new compaction is refused; `undo` brings the conversation \
              before this compaction back."
         }
+        Code::CompactionBypassed => {
+            "The newest rows go on from a row before the last compaction, so the client sends what \
+             was compacted, and the compaction counts for nothing. A client that ran while another \
+             program compacted does that, and so does going back in the conversation to before the \
+             compaction. Where it was not meant, compact again: what was said since is kept."
+        }
+        Code::RepeatedMessage => {
+            "Rows behind a compaction carry the identifier of a message that stands before it, in \
+             rows of their own. The client puts rows of one message together, wherever they stand, \
+             and sends their text twice. Nothing is lost; it costs tokens. A program that writes \
+             rows again must keep their uuids or give the message a new identifier."
+        }
         Code::SidechainLeaf => {
             "The newest last-prompt row points to a row of a sub-agent. The client then says that \
              no conversation was found. A new last-prompt row that names the main conversation's \

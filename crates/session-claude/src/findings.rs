@@ -89,6 +89,10 @@ codes! {
     PreservedMissing = "claude/preserved-missing", Error;
     /// A compaction's anchor is not in the file.
     AnchorMissing = "claude/anchor-missing", Error;
+    /// The conversation goes on from a row before the last compaction.
+    CompactionBypassed = "claude/compaction-bypassed", Warning;
+    /// A message of the model stands before a compaction and, in other rows, behind it.
+    RepeatedMessage = "claude/repeated-message", Warning;
     /// The row from which the client would resume is a sub-agent's.
     SidechainLeaf = "claude/sidechain-leaf", Error;
     /// The row from which the client would resume has no timestamp.

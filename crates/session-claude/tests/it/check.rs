@@ -323,6 +323,52 @@ fn c22_unknown_kinds_are_counted_in_bytes() {
     );
 }
 
+/// A client that did not know of the compaction went on where it was.
+#[test]
+fn a_compaction_that_is_passed_by() {
+    let mut rows = good();
+    rows.push(boundary("b1", &["u2", "a3"]));
+    rows.push(prompt("u3", Some("b1")));
+    assert_eq!(findings(&rows), []);
+    rows[7] = prompt("u3", Some("a3")).replace("00:00:00.000Z", "00:00:09.000Z");
+    assert_eq!(findings(&rows), [], "the list takes it along");
+
+    // A list that the newest row does not hang on, as clients write it.
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fixtures/v2.1.197/04-same-as-01-live-append-to-old-leaf-BAD-orphans-boundary.jsonl"
+    );
+    let bytes = std::fs::read(fixture).unwrap();
+    let mark = b"\"compact_boundary\"";
+    let at = bytes.windows(mark.len()).position(|w| w == mark).unwrap();
+    let start = bytes[..at].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+    let line = bytes[..start].iter().filter(|b| **b == b'\n').count() + 1;
+    let found = report(&bytes).findings;
+    let seen: Vec<_> = found.iter().map(|f| (f.code, f.line, f.offset)).collect();
+    let wanted = (
+        Code::CompactionBypassed,
+        Some(line as u64),
+        Some(start as u64),
+    );
+    assert_eq!(seen, [wanted], "{found:#?}");
+}
+
+/// The client puts rows of one message together, wherever they stand.
+#[test]
+fn a_message_that_is_written_again_behind_a_compaction() {
+    let mut rows = good();
+    rows.push(boundary("b1", &["b1"]));
+    rows.push(prompt("u9", Some("b1")));
+    rows.push(answer("a9", "u9", "m3"));
+    only(&rows, Code::RepeatedMessage, 9);
+    rows[8] = answer("a9", "u9", "m9");
+    assert_eq!(findings(&rows), [], "a message of its own");
+    // What a compaction lists it wrote itself: a changed row, or a note on an old message.
+    rows[8] = answer("a9", "u9", "m3");
+    rows.push(boundary("b1", &["u9", "a9"]));
+    assert_eq!(findings(&rows), []);
+}
+
 fn boundary(anchor: &str, uuids: &[&str]) -> String {
     let list = format!("[\"{}\"]", uuids.join("\",\""));
     row(
