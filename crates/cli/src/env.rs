@@ -3,7 +3,8 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{CommandError, CommandResult};
 
@@ -74,9 +75,7 @@ impl Env {
     /// Now, in milliseconds since the Unix epoch.
     #[expect(clippy::unused_self, reason = "the clock belongs to the environment")]
     pub(crate) fn now_ms(&self) -> i64 {
-        if cfg!(debug_assertions)
-            && let Some(fixed) = var("CTXFOLD_TEST_NOW_MS").and_then(|v| v.parse().ok())
-        {
+        if let Some(fixed) = for_tests("CTXFOLD_TEST_NOW_MS") {
             return fixed;
         }
         SystemTime::now()
@@ -161,4 +160,15 @@ pub(crate) fn columns() -> usize {
 /// A fresh random number for identifiers.
 pub(crate) fn random() -> u128 {
     uuid::Uuid::new_v4().as_u128()
+}
+
+/// How long something may take before it says that it takes long.
+pub(crate) fn patience(usual: Duration) -> Duration {
+    for_tests("CTXFOLD_TEST_PATIENCE_MS").map_or(usual, Duration::from_millis)
+}
+
+/// What tests set in place of time, in debug builds alone.
+fn for_tests<T: FromStr>(name: &str) -> Option<T> {
+    let value = cfg!(debug_assertions).then(|| var(name)).flatten();
+    value.and_then(|value| value.parse().ok())
 }

@@ -41,7 +41,7 @@ impl Progress {
         let (stop, stopped) = mpsc::channel::<()>();
         let shown = bar.clone();
         let waiter = std::thread::spawn(move || {
-            if stopped.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if stopped.recv_timeout(env::patience(PATIENCE)) == Err(RecvTimeoutError::Timeout) {
                 shown.set_draw_target(ProgressDrawTarget::stderr());
                 shown.enable_steady_tick(TICK);
             }

@@ -342,7 +342,7 @@ fn a_compaction_that_is_passed_by() {
     let mark = b"\"compact_boundary\"";
     let at = bytes.windows(mark.len()).position(|w| w == mark).unwrap();
     let start = bytes[..at].iter().rposition(|b| *b == b'\n').unwrap() + 1;
-    let line = bytes[..start].iter().filter(|b| **b == b'\n').count() + 1;
+    let line = bytes[..start].split(|b| *b == b'\n').count();
     let found = report(&bytes).findings;
     let seen: Vec<_> = found.iter().map(|f| (f.code, f.line, f.offset)).collect();
     let wanted = (
