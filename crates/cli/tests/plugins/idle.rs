@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ctxfold_test_support::{
-    ClaudeHome, Gate, GeminiTurn, MockAnthropic, Recorded, Turn, poll, require_client,
+    ClaudeHome, Gate, GeminiTurn, MockAnthropic, Recorded, Turn, require_client,
 };
 use serde_json::{Value, json};
 
@@ -171,7 +171,8 @@ fn escape_during_a_slow_model_sends_nothing_and_gives_the_prompt_back() {
         terminal.press("Enter");
     };
     say("SEVENTH: a word");
-    let asked = poll(LIMIT, || (!lab.gemini.log().all().is_empty()).then_some(()));
+    let thinks = |r: &Recorded| r.kind == "conversation";
+    let asked = lab.gemini.log().wait_for(LIMIT, thinks);
     assert!(asked.is_some(), "{}", terminal.screen());
     terminal.press("Escape");
     let back = terminal.wait_until(LIMIT, |s| s.contains("❯ SEVENTH: a word"));
