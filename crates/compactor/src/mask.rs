@@ -94,8 +94,8 @@ To see an output again, run the command in its line.]";
 /// Folds older tool outputs by local rules, without a model.
 ///
 /// Never touched: the first message, the tail, user and assistant words, results in which the user
-/// speaks, thinking, calls without a result, failures that nothing of the same command, file or tool got over later, and what was
-/// folded before.
+/// speaks, thinking, calls without a result, failures that nothing of the same command, file or
+/// tool got over later, and what was folded before.
 ///
 /// # Errors
 /// When nothing, or too little, would be saved, when the goal is reached already, or when it is

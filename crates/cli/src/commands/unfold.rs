@@ -158,9 +158,7 @@ fn output_in(place: &Place, text: &str) -> CommandResult<Unfolded> {
             Ok(of_claude(&claude::unfold(&place.path, &address)?))
         }
         Agent::Codex => {
-            let address: codex::Address = text
-                .parse()
-                .map_err(|e: codex::Error| CommandError::usage(e.to_string()))?;
+            let address: codex::Address = text.parse().map_err(|e: codex::Error| no_address(&e))?;
             let folded = codex::unfold(&place.codex_store(), &place.path, &address)?;
             Ok(of_codex(&folded))
         }
@@ -168,8 +166,14 @@ fn output_in(place: &Place, text: &str) -> CommandResult<Unfolded> {
 }
 
 fn claude_address(text: &str) -> CommandResult<claude::Address> {
-    text.parse()
-        .map_err(|e: claude::Error| CommandError::usage(e.to_string()))
+    text.parse().map_err(|e: claude::Error| no_address(&e))
+}
+
+fn no_address(error: &dyn std::error::Error) -> CommandError {
+    CommandError::usage(error.to_string()).hint(
+        "an address is like 3f2a91c0:GQ7wK2 and stands in the line that took the part's place; \
+         --search REGEX finds parts by their text",
+    )
 }
 
 fn claude_output(cx: &Context, text: &str) -> CommandResult<Unfolded> {

@@ -79,17 +79,25 @@ fn the_line_for_cron_finds_program_and_folders() {
         .find_map(|l| l.strip_prefix("# */10 * * * * "))
         .unwrap();
     // cron takes the backslash away, and starts the rest with its own short environment.
-    let output = Command::new("env")
-        .args(["-i", "PATH=/usr/bin:/bin", "/bin/sh", "-c"])
-        .arg(line.replace("\\%", "%"))
-        .current_dir("/")
-        .output()
-        .unwrap();
+    let line = line.replace("\\%", "%");
+    in_silence(bare().args(["/bin/sh", "-c", &line]));
+    was_visited(&set, before);
+}
+
+/// What starts a program as cron and systemd do: in no folder of the user's and with no environment
+/// but a short path.
+fn bare() -> Command {
+    let mut command = Command::new("env");
+    command.args(["-i", "PATH=/usr/bin:/bin"]).current_dir("/");
+    command
+}
+
+fn in_silence(command: &mut Command) {
+    let output = command.output().unwrap();
     assert!(
         output.status.success() && output.stderr.is_empty(),
         "{output:?}"
     );
-    was_visited(&set, before);
 }
 
 /// A word of a unit file as systemd reads it.
@@ -113,17 +121,11 @@ fn the_unit_finds_program_and_folders() {
     assert_eq!(variables.len(), 4, "{variables:?}");
     let start = lines().find_map(|l| l.strip_prefix("ExecStart=")).unwrap();
     let (program, arguments) = start.rsplit_once("\" ").unwrap();
-    let output = Command::new("env")
-        .args(["-i", "PATH=/usr/bin:/bin"])
-        .args(&variables)
-        .arg(unquoted(&format!("{program}\"")))
-        .args(arguments.split(' '))
-        .current_dir("/")
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success() && output.stderr.is_empty(),
-        "{output:?}"
+    in_silence(
+        bare()
+            .args(&variables)
+            .arg(unquoted(&format!("{program}\"")))
+            .args(arguments.split(' ')),
     );
     was_visited(&set, before);
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ctxfold_test_support::{Turn, require_client};
+use ctxfold_test_support::{Turn, clients, require_client};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, SESSION};
@@ -105,6 +105,10 @@ fn the_clients_own_compaction_before_and_after_ours(version: &str) {
         );
         let read = lab.ctxfold(&["unfold", address]).done().stdout;
         assert!(read.contains("a line of the notes"), "{read}");
+    }
+    // The newer client sends what stands there as it is. Nobody may take it for the user's words.
+    if version == clients::CLAUDE[0] {
+        assert!(sent.holds("<system-reminder>\n[folded by ctxfold"));
     }
     assert!(
         !sent.holds("a line of the notes\n2"),

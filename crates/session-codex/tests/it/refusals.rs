@@ -88,14 +88,20 @@ fn a_torn_tail_that_a_client_without_leases_may_be_writing() {
     });
 }
 
-#[test]
-fn a_held_lease() {
-    let home = Home::new("paginated-0.171.0");
+/// The lease of the home's thread, as a running client holds it.
+fn held(home: &Home) -> fs::File {
     let folder = home.path.join("thread-writer-locks");
     fs::create_dir_all(&folder).unwrap();
     let id = home.open().meta().id.clone();
     let lock = fs::File::create(folder.join(format!("{id}.lock"))).unwrap();
     flock(&lock, FlockOperation::LockExclusive).unwrap();
+    lock
+}
+
+#[test]
+fn a_held_lease() {
+    let home = Home::new("paginated-0.171.0");
+    let lock = held(&home);
     refused(&home, ErrorKind::LeaseHeld, &CommitOptions::default());
     let check = ctxfold_session_codex::check(&home.store(), &home.rollout()).unwrap();
     assert!(check.iter().any(|f| f.code == "lease-held"));
@@ -107,11 +113,7 @@ fn a_held_lease() {
 #[test]
 fn a_held_lease_while_the_store_is_written() {
     let home = Home::new("paginated-0.171.0");
-    let folder = home.path.join("thread-writer-locks");
-    fs::create_dir_all(&folder).unwrap();
-    let id = home.open().meta().id.clone();
-    let lock = fs::File::create(folder.join(format!("{id}.lock"))).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let lock = held(&home);
     let sql = "UPDATE thread_history_projection_state
                SET next_rollout_byte_offset = next_rollout_byte_offset + 5";
     home.history().execute(sql, []).unwrap();
